@@ -1,15 +1,13 @@
-// Time as a seam: the machine's monotonic clock, or virtual time in the simulator. No decision ever uses wall-clock time.
+// Time as a seam: the machine's monotonic clock, or virtual time in the simulator. No decision ever uses wall-clock
+// time.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 
-namespace vckpt {
+#include "runtime/time_point.h"
 
-// Since an arbitrary start, monotonic.
-using TimePoint = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;
-using Duration = std::chrono::nanoseconds;
+namespace vckpt {
 
 using TimerId = std::uint64_t;  // never 0
 
