@@ -14,6 +14,8 @@ namespace vckpt {
 
 class Arena;
 
+constexpr std::uint64_t arena_page_bytes = 4096;
+
 // A block of staging memory, returned to its arena when destroyed. Moved, not copied.
 class Lease {
  public:
@@ -26,22 +28,31 @@ class Lease {
 
  private:
   friend class Arena;
-  Lease(Arena* arena, std::span<std::byte> bytes) : arena_(arena), bytes_(bytes) {}
+  Lease(Arena* arena, std::span<std::byte> bytes, std::uint64_t block_bytes)
+      : arena_(arena), bytes_(bytes), block_bytes_(block_bytes) {}
+  void give_back();
+
   Arena* arena_ = nullptr;
   std::span<std::byte> bytes_;
+  std::uint64_t block_bytes_ = 0;  // of the whole block that `bytes_` begins
 };
 
 // Threading: owned by one actor; leases are used on any thread but taken and returned on the actor's.
 class Arena {
  public:
   explicit Arena(std::uint64_t budget_bytes);
+  // Every lease has been returned.
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // A page-aligned block; exhausted when the budget does not allow it now (free some and ask again) or ever (the message
-  // names budget and request).
+  // A block that starts on a page; exhausted when the budget does not allow it now (free some and ask again) or ever
+  // (the message names budget and request). Blocks are whole pages and count as such: a request costs charged_bytes of
+  // it. What the bytes hold is unspecified.
   Result<Lease> lease(std::uint64_t length_bytes);
+
+  // What a request of this length takes from the budget: its length in whole pages.
+  static std::uint64_t charged_bytes(std::uint64_t length_bytes);
 
   std::uint64_t budget_bytes() const { return budget_bytes_; }
   std::uint64_t leased_bytes() const { return leased_bytes_; }
@@ -50,12 +61,14 @@ class Arena {
 
  private:
   friend class Lease;
-  void give_back(std::span<std::byte> bytes);
-
   struct Block {
     std::byte* data;
     std::uint64_t length_bytes;
   };
+  void give_back(Block block);
+  std::byte* take_free(std::uint64_t length_bytes);
+  void unmap_free(std::uint64_t kept_bytes_max);
+
   std::uint64_t budget_bytes_;
   std::uint64_t leased_bytes_ = 0;
   std::uint64_t kept_bytes_ = 0;  // leased and free blocks together; at most the budget
