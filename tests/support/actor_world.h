@@ -1,0 +1,17 @@
+// Waiting for what happens on an actor, with a deadline.
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+#include "runtime/actor.h"
+
+namespace vckpt::testing {
+
+constexpr std::chrono::seconds settle_limit{10};
+
+// Asks `reached` on the actor again and again until it holds or the limit has passed: its last answer. In between the
+// actor works off what it was given; a failing test costs the limit, a passing one next to nothing.
+bool settle_on(Actor& actor, const std::function<bool()>& reached);
+
+}  // namespace vckpt::testing
