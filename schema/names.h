@@ -36,7 +36,8 @@ std::optional<Epoch> parse_epoch(std::string_view last_component);
 
 // The name of a stored piece inside a data file. A whole tensor keeps its fqn, a part is `<fqn>@<offsets>+<sizes>` with
 // the numbers joined by `x` (`w@0x128+64x128`). An fqn that could be read as either of the other forms, or that the format
-// reserves (`__metadata__`), is escaped by a leading `@`; so is one that begins with `@`.
+// reserves (`__metadata__`), is escaped: a leading `@`, and for the whole tensor a closing `@` as well (`@__metadata__@`);
+// so is one that begins with `@`.
 std::string piece(const TensorSpec& spec, const Box& box);
 
 struct ParsedPiece {
