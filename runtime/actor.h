@@ -1,5 +1,5 @@
-// An actor: one thread, one mailbox, timers, and file descriptors it watches. Everything an actor owns is touched by that
-// thread only; others post to it.
+// An actor: one thread, one mailbox, timers, and file descriptors it watches. Everything an actor owns is touched by
+// that thread only; others post to it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace vckpt {
 
-// Threading: `post` may be called from any thread, all else only on the actor's own thread (from tasks, timers, watches).
+// Threading: `post` may be called from any thread, all else only on the actor's own thread (from tasks, timers,
+// watches).
 class Actor {
  public:
   // The thread runs with all signals blocked.

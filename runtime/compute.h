@@ -1,5 +1,5 @@
-// Work for the processor (copies, digests, planning), off the actor's thread. A seam of two lines, so that the simulator
-// runs it in place.
+// Work for the processor (copies, digests, planning), off the actor's thread. A seam of two lines, so that the
+// simulator runs it in place.
 #pragma once
 
 #include <functional>

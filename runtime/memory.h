@@ -28,9 +28,9 @@ struct Copy {
   std::int64_t stride_bytes = 0;
 };
 
-// The copies that move `part` (a byte box inside `box`, both in byte geometry of one tensor) between the memory of `box`
-// and packed bytes, in packed order. `view.strides_bytes` here counts a byte box: its last stride is 1.
-// Element types wider than a byte have contiguous elements, whatever their stride: see element_view.
+// The copies that move `part` (a byte box inside `box`, both in byte geometry of one tensor) between the memory of
+// `box` and packed bytes, in packed order. `view.strides_bytes` here counts a byte box: its last stride is 1. Element
+// types wider than a byte have contiguous elements, whatever their stride: see element_view.
 std::vector<Copy> copies(const View& view, const Box& box, const Box& part);
 
 // As copies, for a view whose last dimension may be strided: `box` and `part` in elements.
