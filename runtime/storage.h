@@ -49,14 +49,14 @@ class Storage {
   // Checks once what the store must be able to do (publish exclusively, preallocate); invalid names what it cannot.
   virtual void probe(Done<void> done) = 0;
 
-  // Makes the folder and its missing parents, durably. One that is there already is fine.
+  // Makes the folder and its missing parents, the root among them, durably. One that is there already is fine.
   virtual void create_folder(const std::string& name, Done<void> done) = 0;
 
   // A new data file of `length_bytes`, space reserved; invalid when the name exists.
   virtual void create_file(const std::string& name, std::uint64_t length_bytes, Done<FileId> done) = 0;
   virtual void write(FileId file, std::uint64_t offset_bytes, std::span<const std::byte> bytes, Done<void> done) = 0;
-  // Makes the file and its name durable and closes it; every write has completed. A failed finish is final: the file is
-  // lost, never finished again.
+  // Makes the file and its name durable and closes it; every write has completed. invalid when they do not add up to
+  // its length. A failed finish is final: the file is lost, never finished again.
   virtual void finish(FileId file, Done<void> done) = 0;
   // Closes and removes a file that was not finished.
   virtual void abandon(FileId file, Done<void> done) = 0;
@@ -72,7 +72,8 @@ class Storage {
   // A record as a whole; exhausted above `bytes_max`.
   virtual void read_record(const std::string& name, std::uint64_t bytes_max, Done<Bytes> done) = 0;
 
-  // Entries of a folder sorted by name; none when there is no such folder. Temporary names are left out.
+  // Entries of a folder sorted by name, the root's for an empty name; none when there is no such folder, not_found when
+  // there is no root. Temporary names are left out.
   virtual void list(const std::string& folder, Done<std::vector<StorageEntry>> done) = 0;
   // What is visible in the folder becomes durable: before anybody acts on a record that he read.
   virtual void sync_folder(const std::string& folder, Done<void> done) = 0;
