@@ -21,14 +21,14 @@ struct StoredCheckpoint {
 };
 
 struct LoadRequest {
-  std::vector<SectionPlacement> targets;          // sorted by section; all ranks of the loading session
-  std::vector<std::vector<ItemOffer>> items;      // wanted by each rank
-  std::vector<std::uint64_t> staging_bytes;       // of each rank
+  std::vector<SectionPlacement> targets;      // sorted by section; all ranks of the loading session
+  std::vector<std::vector<ItemOffer>> items;  // wanted by each rank
+  std::vector<std::uint64_t> staging_bytes;   // of each rank
   LoadOptions options;
 };
 
 struct PlannedLoad {
-  std::vector<LoadSlice> slices;  // one per rank; ordinal and generation are the caller's to fill
+  std::vector<LoadSlice> slices;          // one per rank; ordinal and generation are the caller's to fill
   std::uint64_t wanted_unique_bytes = 0;  // stored bytes that some rank wants, once
   std::uint64_t storage_bytes_read = 0;   // chunks touched, each once
   std::uint64_t bytes_needed = 0;         // all target pieces
@@ -40,8 +40,8 @@ struct PlannedLoad {
 };
 
 // invalid, naming section, fqn, ranks and numbers: a wanted name that is missing or a stored one that is unexpected (as
-// the options say), a dtype or shape that differs unasked, a rename that collides, per_rank items on another world size.
-// exhausted: one chunk and what must be packed from it do not fit a rank's budget (naming rank, budget and need).
+// the options say), a dtype or shape that differs unasked, a rename that collides, per_rank items on another world
+// size. exhausted: one chunk and what must be packed from it do not fit a rank's budget (naming rank, budget and need).
 // corrupt: plan and manifest do not belong together.
 Result<PlannedLoad> plan_load(const StoredCheckpoint& stored, const LoadRequest& request);
 
