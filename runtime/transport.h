@@ -1,6 +1,6 @@
-// Bulk bytes between ranks as a seam. Transport moves what a plan says and decides nothing. A round completes for a rank
-// when all its sends were acknowledged and all its receives have arrived; data of (round, pair) moves only after the
-// receiver has posted that round, so rounds in ascending order cannot deadlock (schema/README.md, rounds).
+// Bulk bytes between ranks as a seam. Transport moves what a plan says and decides nothing. A round completes for a
+// rank when all its sends were acknowledged and all its receives have arrived; data of (round, pair) moves only after
+// the receiver has posted that round, so rounds in ascending order cannot deadlock (schema/README.md, rounds).
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,8 @@ class Transport {
 
   // Posts one round; at most one send and one receive per peer, none with itself. Every rank posts the rounds it takes
   // part in, ascending; several may be posted at once. Completes once: ok; unavailable when a peer is gone or nothing
-  // has moved until `deadline` (naming rank, host, round); aborted after cancel; corrupt when a peer breaks the protocol.
+  // has moved until `deadline` (naming rank, host, round); aborted after cancel; corrupt when a peer breaks the
+  // protocol.
   virtual void post(Round round, std::vector<Send> sends, std::vector<Receive> receives, Duration deadline,
                     Completion done) = 0;
 

@@ -52,8 +52,8 @@ Box cut(const Box& box, std::uint32_t dim, std::uint64_t parts, std::uint64_t in
 // it is empty. 0 <= begin <= end <= elements(box).
 std::vector<Box> to_boxes(const Box& box, Range range);
 
-std::string to_string(const Dims& dims);     // `[4, 6]`
-std::string to_string(const Box& box);       // `[0, 3)x[2, 4)`; `scalar`
-std::string to_string(const Range& range);   // `[3, 9)`
+std::string to_string(const Dims& dims);    // `[4, 6]`
+std::string to_string(const Box& box);      // `[0, 3)x[2, 4)`; `scalar`
+std::string to_string(const Range& range);  // `[3, 9)`
 
 }  // namespace vckpt

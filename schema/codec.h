@@ -55,7 +55,8 @@ std::vector<Bytes> split_frames(std::span<const std::byte> encoded, std::uint64_
                                 std::size_t frame_bytes_max = control_message_bytes_max);
 
 // Puts frames of one peer together again; frames of one message come in order (channels keep order). Bounded by
-// `message_bytes_max`: more is `exhausted`, and a frame out of order or malformed is `corrupt`; both drop what was begun.
+// `message_bytes_max`: more is `exhausted`, and a frame out of order or malformed is `corrupt`; both drop what was
+// begun.
 class FrameJoiner {
  public:
   explicit FrameJoiner(std::uint64_t message_bytes_max);

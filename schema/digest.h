@@ -29,7 +29,8 @@ struct FilePlace {
 
 constexpr std::uint64_t header_chunk = 0xFFFFFFFFFFFFFFFF;  // the chunk number under which a file's header is bound
 
-// The low 32 bits of XXH3-64 over (epoch u64, attempt u64, section name, rank u32, index u32, chunk u64), little-endian.
+// The low 32 bits of XXH3-64 over (epoch u64, attempt u64, section name, rank u32, index u32, chunk u64),
+// little-endian.
 std::uint32_t chunk_binding(const FilePlace& place, std::uint64_t chunk);
 
 // What stands in the manifest: crc32c(bytes) ^ chunk_binding(place, chunk).

@@ -44,7 +44,7 @@ constexpr std::uint8_t dtype_count = 27;
 std::uint32_t bits(DType dtype);
 std::string_view to_string(DType dtype);  // the names above, `bool` for boolean
 
-std::optional<DType> parse_dtype(std::string_view name);    // inverse of to_string
+std::optional<DType> parse_dtype(std::string_view name);      // inverse of to_string
 std::optional<DType> dtype_from_number(std::uint8_t number);  // nothing for unknown numbers
 
 // The name in a safetensors header (`BF16`); nothing for types that the format does not know: those are stored as `U8`

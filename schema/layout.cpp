@@ -48,7 +48,8 @@ bool well_formed_utf8(std::string_view text) {
 
 Result<void> check_tensor(const TensorSpec& spec) {
   VCKPT_TRY_VOID(check_fqn(spec.fqn));
-  if (const auto shape = check_shape(spec.shape); !shape) return shape.error().with_context("tensor '" + spec.fqn + "'");
+  if (const auto shape = check_shape(spec.shape); !shape)
+    return shape.error().with_context("tensor '" + spec.fqn + "'");
   if (!shape_bytes(spec.dtype, spec.shape)) {
     return invalid("tensor '" + spec.fqn + "': shape " + to_string(spec.shape) + " has too many bytes");
   }
@@ -86,7 +87,8 @@ Result<void> check_entry(const TensorSpec& spec, const LayoutBody& body, const E
                    " of " + std::to_string(elements(box)) + " elements");
   }
   if (bits(spec.dtype) % 8 == 0) return {};
-  const bool is_whole = box == whole(spec.shape) && (!entry.range || (entry.range->begin == 0 && entry.range->end == elements(box)));
+  const bool is_whole =
+      box == whole(spec.shape) && (!entry.range || (entry.range->begin == 0 && entry.range->end == elements(box)));
   if (is_whole || empty(box)) return {};
   bool aligned = byte_aligned(spec, box);
   if (aligned && entry.range) {

@@ -77,9 +77,9 @@ struct Held {
 Box cut_box(const LayoutBody& body, const Entry& entry, const Coordinates& coordinates);
 Held held(const LayoutBody& body, const Entry& entry, const Coordinates& coordinates);
 
-// invalid, naming the fqn: a name that is empty, too long or not UTF-8, a shape that check_shape refuses, a tensor index,
-// slot, dimension, box or range out of bounds, cuts of zero parts, a coordinate >= parts, one fqn listed twice, and
-// sub-byte tensors cut inside a byte.
+// invalid, naming the fqn: a name that is empty, too long or not UTF-8, a shape that check_shape refuses, a tensor
+// index, slot, dimension, box or range out of bounds, cuts of zero parts, a coordinate >= parts, one fqn listed twice,
+// and sub-byte tensors cut inside a byte.
 Result<void> check_layout(const Layout& layout);
 
 // Bytes of a box of this type; sub-byte types are rounded up to whole bytes over the whole box.
@@ -87,8 +87,9 @@ std::uint64_t box_bytes(DType dtype, const Box& box);
 // nullopt when the byte count of the shape does not fit in 63 bits.
 std::optional<std::uint64_t> shape_bytes(DType dtype, const Dims& shape);
 
-// The same box with the last dimension counted in bytes (a scalar becomes one dimension): how slices are cut and copied.
-// Sub-byte boxes must lie on byte borders (byte_aligned), or be the whole tensor, which becomes one flat dimension.
+// The same box with the last dimension counted in bytes (a scalar becomes one dimension): how slices are cut and
+// copied. Sub-byte boxes must lie on byte borders (byte_aligned), or be the whole tensor, which becomes one flat
+// dimension.
 Box to_byte_box(const TensorSpec& spec, const Box& box);
 Dims to_byte_shape(const TensorSpec& spec);
 bool byte_aligned(const TensorSpec& spec, const Box& box);

@@ -21,7 +21,7 @@ struct RunRecord {
 
 struct EpochRecord {
   Epoch epoch;
-  Nonce nonce;           // of the writer: tells our record from another's after a lost answer
+  Nonce nonce;  // of the writer: tells our record from another's after a lost answer
   std::string host;
   std::string endpoint;  // empty: a writer without a server
   std::string public_key;
@@ -34,10 +34,10 @@ struct FileRecord {
   std::string section;
   Rank rank;
   std::uint32_t index = 0;
-  std::uint32_t store = 0;            // 0: the root
-  std::uint64_t header_bytes = 0;     // safetensors length word, header and padding: data starts here
+  std::uint32_t store = 0;         // 0: the root
+  std::uint64_t header_bytes = 0;  // safetensors length word, header and padding: data starts here
   std::uint64_t data_bytes = 0;
-  std::uint32_t header_digest = 0;    // chunk_digest of the header_bytes under header_chunk
+  std::uint32_t header_digest = 0;           // chunk_digest of the header_bytes under header_chunk
   std::vector<std::uint32_t> chunk_digests;  // ceil(data_bytes / chunk_bytes)
   bool operator==(const FileRecord&) const = default;
 };
@@ -47,9 +47,9 @@ struct Manifest {
   CheckpointId id;
   Digest plan;
   std::uint32_t world_size = 0;
-  std::string meta;                // the caller's JSON text, or empty
-  std::vector<FileRecord> files;   // sorted by (section, rank, index)
-  std::vector<StoredItem> items;   // sorted by (section, name, rank)
+  std::string meta;               // the caller's JSON text, or empty
+  std::vector<FileRecord> files;  // sorted by (section, rank, index)
+  std::vector<StoredItem> items;  // sorted by (section, name, rank)
   bool operator==(const Manifest&) const = default;
 };
 
@@ -89,7 +89,7 @@ struct Decision {
   CheckpointId id;
   Verdict verdict = Verdict::abort;
   Epoch decided_by;
-  Nonce nonce;  // of the writer; segment names carry (decided_by, nonce)
+  Nonce nonce;                         // of the writer; segment names carry (decided_by, nonce)
   std::optional<CheckpointId> parent;  // COMMIT: the checkpoint this line of training continues from
   std::string reason;                  // ABORT: one line
   Digest plan;

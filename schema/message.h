@@ -39,8 +39,8 @@ struct Join {
   std::string session_name;  // launcher's id and restart count; empty: the session that is forming
   std::uint32_t world_size = 0;
   std::string host;
-  std::uint64_t process = 0;       // pid, for people and for pidfd on the same host
-  std::string transport_address;   // where peers reach this rank's bulk transport
+  std::uint64_t process = 0;      // pid, for people and for pidfd on the same host
+  std::string transport_address;  // where peers reach this rank's bulk transport
   std::uint64_t staging_bytes = 0;
   bool operator==(const Join&) const = default;
 };
@@ -100,8 +100,8 @@ struct Progress {
 struct Receipt {
   Ordinal ordinal;
   Digest plan;
-  std::vector<FileRecord> files;   // one per section in which the rank owns pieces
-  std::vector<Item> items;         // those that the slice asked for
+  std::vector<FileRecord> files;  // one per section in which the rank owns pieces
+  std::vector<Item> items;        // those that the slice asked for
   std::uint64_t staging_peak_bytes = 0;
   bool operator==(const Receipt&) const = default;
 };
@@ -197,8 +197,8 @@ struct Aborted {
 
 struct StoredTensor {
   std::string section;
-  TensorSpec spec;      // as stored
-  std::string wanted;   // the fqn under which the targets know it
+  TensorSpec spec;     // as stored
+  std::string wanted;  // the fqn under which the targets know it
   bool operator==(const StoredTensor&) const = default;
 };
 

@@ -22,12 +22,12 @@ inline constexpr std::string_view decisions = "decisions";
 inline constexpr std::string_view retirements = "retirements";
 inline constexpr std::string_view pins = "pins";
 
-std::string epoch(Epoch epoch);                                              // epochs/000003
-std::string plan(const Digest& digest);                                      // plans/<32 hex digits>
-std::string decision(const CheckpointId& id);                                // decisions/<id>
-std::string checkpoint(const CheckpointId& id);                              // data/<id>
-std::string section(const CheckpointId& id, std::string_view section);       // data/<id>/<section>
-std::string rank_folder(const FilePlace& place);                             // data/<id>/<section>/<rank / 1024>
+std::string epoch(Epoch epoch);                                         // epochs/000003
+std::string plan(const Digest& digest);                                 // plans/<32 hex digits>
+std::string decision(const CheckpointId& id);                           // decisions/<id>
+std::string checkpoint(const CheckpointId& id);                         // data/<id>
+std::string section(const CheckpointId& id, std::string_view section);  // data/<id>/<section>
+std::string rank_folder(const FilePlace& place);                        // data/<id>/<section>/<rank / 1024>
 std::string data_file(const FilePlace& place);  // data/<id>/<section>/<rank / 1024>/rank-000003-0.safetensors
 std::string segment(const CheckpointId& id, Epoch decided_by, Nonce nonce, std::uint32_t index);
 // data/<id>/manifest-000003-<16 hex digits>-0
@@ -35,9 +35,9 @@ std::string segment(const CheckpointId& id, Epoch decided_by, Nonce nonce, std::
 std::optional<Epoch> parse_epoch(std::string_view last_component);
 
 // The name of a stored piece inside a data file. A whole tensor keeps its fqn, a part is `<fqn>@<offsets>+<sizes>` with
-// the numbers joined by `x` (`w@0x128+64x128`). An fqn that could be read as either of the other forms, or that the format
-// reserves (`__metadata__`), is escaped: a leading `@`, and for the whole tensor a closing `@` as well (`@__metadata__@`);
-// so is one that begins with `@`.
+// the numbers joined by `x` (`w@0x128+64x128`). An fqn that could be read as either of the other forms, or that the
+// format reserves (`__metadata__`), is escaped: a leading `@`, and for the whole tensor a closing `@` as well
+// (`@__metadata__@`); so is one that begins with `@`.
 std::string piece(const TensorSpec& spec, const Box& box);
 
 struct ParsedPiece {

@@ -46,8 +46,8 @@ struct LoadOptions {
   bool cast = false;                          // dtypes may differ; values are rounded to nearest, ties to even
   std::vector<std::string> only;              // globs over fqns; empty: all
   std::vector<std::pair<std::string, std::string>> rename;  // wanted -> stored
-  std::vector<Resize> resize;                 // global shapes may differ: the common box is loaded
-  PerRank per_rank = PerRank::exact;          // per_rank items on another world size
+  std::vector<Resize> resize;                               // global shapes may differ: the common box is loaded
+  PerRank per_rank = PerRank::exact;                        // per_rank items on another world size
   bool operator==(const LoadOptions&) const = default;
 };
 

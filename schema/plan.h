@@ -74,11 +74,11 @@ std::uint64_t data_bytes(const std::vector<PlacedPiece>& pieces);
 
 // What a planner says about the balance of a save.
 struct Balance {
-  std::uint64_t unique_bytes = 0;       // every distinct element once
-  std::uint64_t held_bytes = 0;         // all descriptors, replicas included
-  std::uint64_t descriptors = 0;        // pieces held, over all ranks
-  std::uint64_t distinct_pieces = 0;    // distinct non-empty pieces held
-  std::uint64_t pieces_written = 0;     // after splitting
+  std::uint64_t unique_bytes = 0;     // every distinct element once
+  std::uint64_t held_bytes = 0;       // all descriptors, replicas included
+  std::uint64_t descriptors = 0;      // pieces held, over all ranks
+  std::uint64_t distinct_pieces = 0;  // distinct non-empty pieces held
+  std::uint64_t pieces_written = 0;   // after splitting
   std::uint64_t most_loaded_bytes = 0;
   double mean_bytes = 0;
   double bound_bytes = 0;  // L*: the least that the most loaded rank can have; PROTOCOL: planning

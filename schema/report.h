@@ -19,10 +19,10 @@ struct Report {
   double plan_seconds = 0;
   bool plan_cached = false;
   // Of this rank:
-  double stall_seconds = 0;        // the caller was held
-  double stall_copy_seconds = 0;   // of it, copying
-  double stall_peers_seconds = 0;  // of it, waiting for others
-  double durable_seconds = 0;      // from the call to the commit
+  double stall_seconds = 0;              // the caller was held
+  double stall_copy_seconds = 0;         // of it, copying
+  double stall_peers_seconds = 0;        // of it, waiting for others
+  double durable_seconds = 0;            // from the call to the commit
   std::uint64_t staging_peak_bytes = 0;  // the most over all ranks
   bool operator==(const Report&) const = default;
 };

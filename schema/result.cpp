@@ -18,9 +18,7 @@ std::string_view to_string(Code code) {
   return "internal";
 }
 
-Error Error::with_context(std::string_view what) const {
-  return Error{code, std::string(what) + ": " + message};
-}
+Error Error::with_context(std::string_view what) const { return Error{code, std::string(what) + ": " + message}; }
 
 Error invalid(std::string message) { return Error{Code::invalid, std::move(message)}; }
 Error not_found(std::string message) { return Error{Code::not_found, std::move(message)}; }

@@ -97,20 +97,19 @@ class [[nodiscard]] Result<void> {
 
 #define VCKPT_CONCAT_(a, b) a##b
 #define VCKPT_CONCAT(a, b) VCKPT_CONCAT_(a, b)
-#define VCKPT_TRY_NAMED_(name, declaration, expression)                     \
-  auto name = (expression);                                                 \
-  if (!name.has_value()) return ::vckpt::Error(std::move(name).error());    \
+#define VCKPT_TRY_NAMED_(name, declaration, expression)                  \
+  auto name = (expression);                                              \
+  if (!name.has_value()) return ::vckpt::Error(std::move(name).error()); \
   declaration = *std::move(name)
 
 // VCKPT_TRY(auto x, f()): x is f's value, or the function returns f's error.
-#define VCKPT_TRY(declaration, expression) \
-  VCKPT_TRY_NAMED_(VCKPT_CONCAT(vckpt_try_, __LINE__), declaration, expression)
+#define VCKPT_TRY(declaration, expression) VCKPT_TRY_NAMED_(VCKPT_CONCAT(vckpt_try_, __LINE__), declaration, expression)
 
 // VCKPT_TRY_VOID(f()): goes on, or the function returns f's error.
-#define VCKPT_TRY_VOID(expression)                                                       \
-  do {                                                                                   \
-    if (auto vckpt_try_result = (expression); !vckpt_try_result.has_value())             \
-      return ::vckpt::Error(vckpt_try_result.error());                                   \
+#define VCKPT_TRY_VOID(expression)                                           \
+  do {                                                                       \
+    if (auto vckpt_try_result = (expression); !vckpt_try_result.has_value()) \
+      return ::vckpt::Error(vckpt_try_result.error());                       \
   } while (false)
 
 namespace vckpt {

@@ -47,8 +47,8 @@ Result<Header> parse(std::span<const std::byte> header, std::uint64_t file_bytes
 Result<std::string> write(const std::vector<Tensor>& tensors, const std::map<std::string, std::string>& metadata,
                           std::uint64_t alignment_bytes = data_alignment_bytes);
 
-// The header of the data file that holds these pieces of a plan: names by names::piece, types without a safetensors name
-// as U8 (their true dtypes in the metadata under `vckpt.dtype:<name>`).
+// The header of the data file that holds these pieces of a plan: names by names::piece, types without a safetensors
+// name as U8 (their true dtypes in the metadata under `vckpt.dtype:<name>`).
 Result<std::string> write_data_file_header(const std::vector<TensorSpec>& tensors,
                                            const std::vector<PlacedPiece>& pieces);
 

@@ -20,8 +20,8 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
-// The bytes of the slice as byte boxes (to_byte_box geometry of the stored tensor, global coordinates), in packing order:
-// by the piece's own row-major order cut into boxes, each intersected with the target.
+// The bytes of the slice as byte boxes (to_byte_box geometry of the stored tensor, global coordinates), in packing
+// order: by the piece's own row-major order cut into boxes, each intersected with the target.
 std::vector<Box> slice_boxes(const TensorSpec& stored, const Slice& slice);
 std::uint64_t slice_bytes(const TensorSpec& stored, const Slice& slice);
 

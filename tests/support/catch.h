@@ -1,4 +1,5 @@
-// Catch2 under both of its include layouts. Names of tests hold no `[`, `]` or `;`: with Catch2 2 they would hide tests.
+// Catch2 under both of its include layouts. Names of tests hold no `[`, `]` or `;`: with Catch2 2 they would hide
+// tests.
 #pragma once
 
 #if __has_include(<catch2/catch_test_macros.hpp>)

@@ -20,8 +20,9 @@ namespace vckpt {
 
 enum class Device : std::uint8_t { cpu = 0 };
 
-// Where the elements of a held piece lie. `strides` count elements, one per dimension of the box; empty: row-major, dense.
-// For a Range the memory holds its elements back to back and strides must be empty. `data` may be null only for nothing.
+// Where the elements of a held piece lie. `strides` count elements, one per dimension of the box; empty: row-major,
+// dense. For a Range the memory holds its elements back to back and strides must be empty. `data` may be null only for
+// nothing.
 struct Memory {
   void* data = nullptr;
   std::vector<std::int64_t> strides;
@@ -33,13 +34,14 @@ struct Memory {
       : data(pointer), strides(std::move(element_strides)) {}
 };
 
-// One top-level part of the state. Nothing is copied: memory must stay valid while a save is being staged or a load runs.
-// Mistakes (a box outside of the tensor, one name with two shapes) are reported by save and load, naming the fqn.
+// One top-level part of the state. Nothing is copied: memory must stay valid while a save is being staged or a load
+// runs. Mistakes (a box outside of the tensor, one name with two shapes) are reported by save and load, naming the fqn.
 class SectionState {
  public:
   SectionState& add(TensorSpec spec, Box box, Memory memory);
   SectionState& add(TensorSpec spec, Box box, Range range, Memory memory);
-  // The piece that `cuts` leave at the section's coordinates: ranks that differ only in coordinates share one description.
+  // The piece that `cuts` leave at the section's coordinates: ranks that differ only in coordinates share one
+  // description.
   SectionState& add(TensorSpec spec, std::vector<Cut> cuts, Memory memory);
   SectionState& add(TensorSpec spec, std::vector<Cut> cuts, Range range, Memory memory);
   // Coordinates of this rank, one per slot that cuts name.
@@ -84,8 +86,8 @@ struct ConnectOptions {
   std::uint32_t world_size = 1;
   std::string coordinator;  // `tcp://host:port`; empty with world_size 1: no server is needed
   std::string root;
-  std::string run;          // world_size 1: the run's name; otherwise the coordinator knows it
-  std::string session;      // launcher's id and restart count; empty: the session that is forming
+  std::string run;                  // world_size 1: the run's name; otherwise the coordinator knows it
+  std::string session;              // launcher's id and restart count; empty: the session that is forming
   std::uint64_t staging_bytes = 0;  // of this rank; 0: the owned bytes, at most half of the free memory per rank
   std::chrono::milliseconds deadline = std::chrono::seconds(120);  // a wait ends when nothing has moved for so long
 };
