@@ -6,40 +6,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <random>
 
 namespace vckpt {
 namespace {
 
-constexpr std::size_t component_bytes_max = 255;
-constexpr std::size_t components_max = 32;
 constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr int remove_tries_max = 4;
-
-// Components of a relative name; none for the root. invalid: anything that could mean another place.
-Result<std::vector<std::string>> split(const std::string& name, std::string_view operation) {
-  std::vector<std::string> components;
-  const auto refuse = [&](std::string_view why) {
-    return invalid("'" + name + "': " + std::string(operation) + ": " + std::string(why));
-  };
-  for (std::size_t begin = 0; begin < name.size() || !components.empty();) {
-    const std::size_t end = std::min(name.find('/', begin), name.size());
-    std::string component = name.substr(begin, end - begin);
-    if (component.empty() || component == "." || component == "..") return refuse("not a name inside the root");
-    if (component.find('\0') != std::string::npos) return refuse("a name holds a zero byte");
-    if (component.size() > component_bytes_max) return refuse("a name is longer than 255 bytes");
-    if (component.starts_with(temporary_prefix)) return refuse("a name of this form is temporary");
-    components.push_back(std::move(component));
-    if (components.size() > components_max) return refuse("more than 32 folders deep");
-    if (end == name.size()) break;
-    begin = end + 1;
-  }
-  return components;
-}
 
 Code code_of(int error) {
   switch (error) {
@@ -92,7 +67,7 @@ int remove_tree(const Descriptor& parent, const std::string& name, std::size_t d
   if (::unlinkat(parent.number(), name.c_str(), 0) == 0 || errno == ENOENT) return 0;
   const int file_error = errno;
   if (file_error != EISDIR && file_error != EPERM) return file_error;
-  if (depth > components_max) return ELOOP;
+  if (depth > name_components_max) return ELOOP;
   for (int attempt = 0; attempt < remove_tries_max; ++attempt) {
     const Descriptor folder(::openat(parent.number(), name.c_str(), folder_flags));
     if (!folder) return errno == ENOENT ? 0 : errno == ENOTDIR ? file_error : errno;
@@ -110,13 +85,6 @@ int remove_tree(const Descriptor& parent, const std::string& name, std::size_t d
 
 }  // namespace
 
-std::string temporary_name() {
-  std::random_device random;
-  std::array<char, 17> digits{};
-  std::snprintf(digits.data(), digits.size(), "%08x%08x", random(), random());
-  return std::string(temporary_prefix) + digits.data();
-}
-
 PosixRoot::PosixRoot(std::string path) : path_(std::move(path)) {}
 
 std::string PosixRoot::full_name(const std::string& name) const { return name.empty() ? path_ : path_ + "/" + name; }
@@ -125,6 +93,12 @@ Error PosixRoot::failure(const std::string& name, std::string_view operation, in
   std::string reason = std::strerror(error);
   if (!name.empty() && (error == ENOTDIR || error == ELOOP)) reason += " (links are not followed)";
   return Error{code_of(error), full_name(name) + ": " + std::string(operation) + ": " + reason};
+}
+
+Result<std::vector<std::string>> PosixRoot::components_of(const std::string& name, std::string_view operation) const {
+  auto components = split_name(name);
+  if (!components) return components.error().with_context(path_ + ": " + std::string(operation));
+  return components;
 }
 
 Result<int> PosixRoot::root(std::string_view operation) {
@@ -168,12 +142,12 @@ Result<Descriptor> PosixRoot::descend(const std::vector<std::string>& components
 }
 
 Result<Descriptor> PosixRoot::open_folder(const std::string& name, std::string_view operation) {
-  VCKPT_TRY(const auto components, split(name, operation));
+  VCKPT_TRY(const auto components, components_of(name, operation));
   return descend(components, name, operation);
 }
 
 Result<PosixRoot::Place> PosixRoot::open_place(const std::string& name, std::string_view operation) {
-  VCKPT_TRY(auto components, split(name, operation));
+  VCKPT_TRY(auto components, components_of(name, operation));
   if (components.empty()) return invalid(path_ + ": " + std::string(operation) + ": the root is no file");
   Place place;
   place.last = std::move(components.back());
@@ -205,7 +179,7 @@ Result<void> PosixRoot::sync(const Descriptor& descriptor, const std::string& na
 
 Result<void> PosixRoot::create_folder(const std::string& name) {
   constexpr std::string_view operation = "create folder";
-  VCKPT_TRY(const auto components, split(name, operation));
+  VCKPT_TRY(const auto components, components_of(name, operation));
   VCKPT_TRY_VOID(make_root());
   VCKPT_TRY(Descriptor folder, descend({}, "", operation));
   for (const auto& component : components) {

@@ -9,13 +9,9 @@
 
 #include "runtime/descriptor.h"
 #include "runtime/storage.h"
+#include "runtime/storage_name.h"
 
 namespace vckpt {
-
-// What a crash may leave half written: never listed, never read by name, and free to be swept. All temporary names
-// match.
-inline constexpr std::string_view temporary_prefix = ".vckpt-tmp-";
-std::string temporary_name();  // random
 
 // Threading: may be used from any thread; calls block. Errors as in runtime/storage.h.
 class PosixRoot {
@@ -53,6 +49,7 @@ class PosixRoot {
   std::string full_name(const std::string& name) const;
 
  private:
+  Result<std::vector<std::string>> components_of(const std::string& name, std::string_view operation) const;
   // Descends from the root through all of `components`.
   Result<Descriptor> descend(const std::vector<std::string>& components, const std::string& name,
                              std::string_view operation);

@@ -1,45 +1,11 @@
 #include "runtime/posix_storage.h"
 
 #include <atomic>
-#include <mutex>
 #include <utility>
-#include <vector>
 
 #include "runtime/posix_files.h"
 
 namespace vckpt {
-
-// The way back to the actor. Shared with the threads, so that one that is late finds it closed instead of gone.
-struct PosixStorage::Outbox {
-  explicit Outbox(Actor& owner) : actor(&owner) {}
-
-  void post(std::function<void()> completion) {
-    const std::lock_guard lock(mutex);
-    if (actor != nullptr) {
-      actor->post(std::move(completion));
-    } else {
-      dropped.push_back(std::move(completion));
-    }
-  }
-
-  void close() {
-    closed = true;
-    const std::lock_guard lock(mutex);
-    actor = nullptr;
-  }
-
-  // What completions hold is let go on the owner's thread, as if they had run.
-  void drop() {
-    std::vector<std::function<void()>> late;
-    const std::lock_guard lock(mutex);
-    late.swap(dropped);
-  }
-
-  std::atomic<bool> closed = false;
-  std::mutex mutex;  // guards the two below
-  Actor* actor;
-  std::vector<std::function<void()>> dropped;
-};
 
 struct PosixStorage::WrittenFile {
   DataFile data;
@@ -67,7 +33,7 @@ std::string PosixStorage::root() const { return root_->path(); }
 template <typename T>
 void PosixStorage::complete(Done<T> done, Result<T> result) {
   outbox_->post([outbox = outbox_, done = std::move(done), result = std::move(result)]() mutable {
-    if (!outbox->closed) done(std::move(result));
+    if (!outbox->closed()) done(std::move(result));
   });
 }
 
@@ -77,7 +43,7 @@ void PosixStorage::submit(Done<T> done, std::function<Result<T>(PosixRoot&)> wor
   auto handed = std::make_shared<Done<T>>(std::move(done));
   auto task = [outbox = outbox_, root = root_, handed, work = std::move(work)]() mutable {
     auto completion = [outbox, result = work(*root), done = std::move(*handed)]() mutable {
-      if (!outbox->closed) done(std::move(result));
+      if (!outbox->closed()) done(std::move(result));
     };
     work = nullptr;
     outbox->post(std::move(completion));

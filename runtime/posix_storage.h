@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "runtime/actor.h"
+#include "runtime/outbox.h"
 #include "runtime/posix_records.h"
 #include "runtime/posix_root.h"
 #include "runtime/storage.h"
@@ -50,7 +51,6 @@ class PosixStorage final : public Storage {
   void remove(const std::string& name, Done<void> done) override;
 
  private:
-  struct Outbox;
   struct WrittenFile;
 
   template <typename T>
