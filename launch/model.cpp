@@ -44,7 +44,7 @@ void add_feed_forward(Model& model, const Shape& shape, const std::string& prefi
 }
 
 Model build(const Shape& shape) {
-  Model model{std::string(shape.name), shape.layers, shape.heads, shape.key_value_heads, "", {}};
+  Model model{std::string(shape.name), shape.layers, shape.heads, shape.key_value_heads, {}};
   const auto key_value = shape.hidden / shape.heads * shape.key_value_heads;
   const auto add = [&](const std::string& name, Dims dims, Split split, std::uint32_t unit) {
     model.tensors.push_back({{name, DType::bf16, std::move(dims)}, split, unit});

@@ -35,7 +35,6 @@ struct Model {
   std::uint32_t layers = 0;
   std::uint32_t heads = 0;            // 0: not known (a file)
   std::uint32_t key_value_heads = 0;  // 0: not known
-  std::string path;                   // of the safetensors file that holds the content; empty: synthetic
   std::vector<ModelTensor> tensors;   // by unit
 };
 
