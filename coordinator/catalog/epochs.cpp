@@ -36,21 +36,19 @@ struct RunOpening : std::enable_shared_from_this<RunOpening> {
       : storage(where), name(std::move(wanted)), nonce(fresh), done(std::move(then)) {}
 
   void read(bool make) {
-    storage.read_record(std::string(names::run), identity_bytes_max,
-                        [self = shared_from_this(), make](Result<Bytes> bytes) {
-                          if (bytes) return self->found(*bytes);
-                          if (!make || bytes.error().code != Code::not_found) return self->done(bytes.error());
-                          self->publish();
-                        });
+    find_run(storage, [self = shared_from_this(), make](Result<std::optional<RunRecord>> record) {
+      if (!record) return self->done(record.error());
+      if (*record) return self->found(**record);
+      if (make) return self->publish();
+      self->done(unavailable(self->storage.root() + ": its RUN record came and went"));
+    });
   }
 
-  void found(const Bytes& bytes) {
-    auto record = decode_run(bytes);
-    if (!record) return done(record.error().with_context(storage.root() + "/" + std::string(names::run)));
-    if (!name.empty() && record->name != name) {
-      return done(invalid(storage.root() + " belongs to run '" + record->name + "', not to '" + name + "'"));
+  void found(const RunRecord& record) {
+    if (!name.empty() && record.name != name) {
+      return done(invalid(storage.root() + " belongs to run '" + record.name + "', not to '" + name + "'"));
     }
-    done(*std::move(record));
+    done(record);
   }
 
   void publish() {
@@ -86,6 +84,48 @@ void claim(Storage& storage, EpochRecord record, int tries, std::function<void(R
 }
 
 }  // namespace
+
+void find_run(Storage& storage, std::function<void(Result<std::optional<RunRecord>>)> done) {
+  storage.read_record(std::string(names::run), identity_bytes_max,
+                      [&storage, done = std::move(done)](Result<Bytes> bytes) {
+                        if (!bytes && bytes.error().code == Code::not_found) return done(std::optional<RunRecord>());
+                        if (!bytes) return done(bytes.error());
+                        auto record = decode_run(*bytes);
+                        if (!record)
+                          return done(record.error().with_context(storage.root() + "/" + std::string(names::run)));
+                        storage.sync_folder("", [record = *std::move(record), done](Result<void> synced) {
+                          if (!synced) return done(synced.error());
+                          done(std::optional<RunRecord>(record));
+                        });
+                      });
+}
+
+void create_folders(Storage& storage, const std::vector<std::string>& names, std::function<void(Result<void>)> done) {
+  struct Creation {
+    std::size_t missing;
+    Result<void> outcome;
+    std::function<void(Result<void>)> done;
+  };
+  auto creation = std::make_shared<Creation>(Creation{names.size(), {}, std::move(done)});
+  for (const auto& name : names) {
+    storage.create_folder(name, [creation](Result<void> created) {
+      if (!created && creation->outcome) creation->outcome = created;
+      if (--creation->missing == 0) creation->done(creation->outcome);
+    });
+  }
+}
+
+void prepare_root(Storage& storage, std::function<void(Result<void>)> done) {
+  storage.create_folder("", [&storage, done = std::move(done)](Result<void> created) {
+    if (!created) return done(created);
+    storage.probe([&storage, done](Result<void> probed) {
+      if (!probed) return done(probed);
+      const std::vector<std::string> folders{std::string(names::epochs), std::string(names::plans),
+                                             std::string(names::data), std::string(names::decisions)};
+      create_folders(storage, folders, done);
+    });
+  });
+}
 
 void open_run(Storage& storage, const std::string& name, Nonce nonce, std::function<void(Result<RunRecord>)> done) {
   std::make_shared<RunOpening>(storage, name, nonce, std::move(done))->read(true);

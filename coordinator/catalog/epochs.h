@@ -5,11 +5,22 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/storage.h"
 #include "schema/manifest.h"
 
 namespace vckpt {
+
+// The RUN record, made durable before it is believed; nothing when there is none.
+void find_run(Storage& storage, std::function<void(Result<std::optional<RunRecord>>)> done);
+
+// Makes these folders; completes with the first error, when all have answered.
+void create_folders(Storage& storage, const std::vector<std::string>& names, std::function<void(Result<void>)> done);
+
+// Makes the folders that records are published into, and the root itself, when they are missing; and checks what the
+// store must be able to do.
+void prepare_root(Storage& storage, std::function<void(Result<void>)> done);
 
 // Reads RUN; makes it when it is missing, with `name` (empty: a name made from the nonce) and `nonce`. invalid: the
 // root belongs to a run of another name.
