@@ -244,4 +244,32 @@ Shares share(const std::vector<std::uint64_t>& exclusive_bytes, const std::vecto
   return shares;
 }
 
+Ledger::Ledger(std::vector<std::uint64_t> exclusive_bytes)
+    : loads_(std::move(exclusive_bytes)), ideal_(loads_.begin(), loads_.end()) {}
+
+std::vector<std::uint64_t> Ledger::aim(const Ranks& ranks, const std::vector<std::uint64_t>& quotas) const {
+  std::vector<__int128> levels;
+  std::vector<std::size_t> takers;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (quotas[i] == 0) continue;
+    takers.push_back(i);
+    bytes += quotas[i];
+    levels.push_back(static_cast<__int128>(loads_[ranks[i]]) - ideal_[ranks[i]] - static_cast<__int128>(quotas[i]));
+  }
+  std::vector<std::uint64_t> aimed(ranks.size(), 0);
+  if (takers.empty()) return aimed;
+  const auto raised = raise(levels, bytes);
+  for (std::size_t i = 0; i < takers.size(); ++i) aimed[takers[i]] = raised.added[i];
+  return aimed;
+}
+
+void Ledger::enter(const Ranks& ranks, const std::vector<std::uint64_t>& quotas,
+                   const std::vector<std::uint64_t>& taken) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    ideal_[ranks[i]] += quotas[i];
+    loads_[ranks[i]] += taken[i];
+  }
+}
+
 }  // namespace vckpt

@@ -35,4 +35,20 @@ struct Raised {
 };
 Raised raise(const std::vector<__int128>& levels, std::uint64_t bytes);
 
+// Lays sets out one after another by their shares, so that what rounding gave or took in earlier sets is made up for in
+// later ones. Ranks without a share still get nothing.
+class Ledger {
+ public:
+  explicit Ledger(std::vector<std::uint64_t> exclusive_bytes);
+  // What to aim at for a set, given its shares: parallel to its ranks, with the same sum.
+  std::vector<std::uint64_t> aim(const Ranks& ranks, const std::vector<std::uint64_t>& quotas) const;
+  // What its ranks got.
+  void enter(const Ranks& ranks, const std::vector<std::uint64_t>& quotas, const std::vector<std::uint64_t>& taken);
+  const std::vector<std::uint64_t>& loads() const { return loads_; }
+
+ private:
+  std::vector<std::uint64_t> loads_;
+  std::vector<__int128> ideal_;
+};
+
 }  // namespace vckpt

@@ -21,6 +21,25 @@ struct Holder {
   std::uint32_t entry = 0;
 };
 
+std::uint64_t body_hash(const LayoutBody& body) {
+  std::uint64_t hash = body.tensors.size();
+  const auto mix = [&](std::uint64_t number) { hash = (hash ^ number) * 0x9E3779B97F4A7C15 + (hash >> 29); };
+  for (const auto& spec : body.tensors) {
+    mix(std::hash<std::string>{}(spec.fqn));
+    for (const auto size : spec.shape) mix(size);
+  }
+  for (const auto& entry : body.entries) {
+    mix(entry.tensor);
+    for (const auto& step : entry.cuts) mix(step.parts);
+    if (entry.range) mix(entry.range->begin);
+    if (entry.range) mix(entry.range->end);
+    if (!entry.box) continue;
+    for (const auto offset : entry.box->offsets) mix(offset);
+    for (const auto size : entry.box->sizes) mix(size);
+  }
+  return hash;
+}
+
 class Gatherer {
  public:
   Gatherer(const Placement& placement, HolderSets& sets, Holdings& holdings)
@@ -42,19 +61,19 @@ class Gatherer {
   // Bodies are told apart by content: callers may give equal bodies as different objects.
   void find_bodies() {
     std::unordered_map<const LayoutBody*, std::uint32_t> by_pointer;
-    std::multimap<std::pair<std::size_t, std::size_t>, std::uint32_t> by_size;
+    std::unordered_multimap<std::uint64_t, std::uint32_t> by_hash;
     for (std::uint32_t rank = 0; rank < placement_.layouts.size(); ++rank) {
       const LayoutBody* body = placement_.layouts[rank].body.get();
       auto known = by_pointer.find(body);
       if (known == by_pointer.end()) {
-        const auto size = std::pair(body->tensors.size(), body->entries.size());
-        const auto [first, last] = by_size.equal_range(size);
+        const std::uint64_t hash = body_hash(*body);
+        const auto [first, last] = by_hash.equal_range(hash);
         const auto same = std::find_if(first, last, [&](const auto& other) { return *bodies_[other.second] == *body; });
         const auto number = same == last ? static_cast<std::uint32_t>(bodies_.size()) : same->second;
         if (same == last) {
           bodies_.push_back(body);
           ranks_of_body_.emplace_back();
-          by_size.emplace(size, number);
+          by_hash.emplace(hash, number);
         }
         known = by_pointer.emplace(body, number).first;
       }

@@ -31,7 +31,7 @@ struct PlannedLoad {
   std::vector<LoadSlice> slices;          // one per rank; ordinal and generation are the caller's to fill
   std::uint64_t wanted_unique_bytes = 0;  // stored bytes that some rank wants, once
   std::uint64_t storage_bytes_read = 0;   // chunks touched, each once
-  std::uint64_t bytes_needed = 0;         // all target pieces
+  std::uint64_t bytes_needed = 0;         // all target pieces, as stored (before casts; without what stays as it is)
   std::uint64_t bytes_received = 0;       // from other ranks
   std::uint64_t descriptors = 0;          // target pieces
   std::uint64_t most_loaded_read_bytes = 0;
@@ -45,7 +45,8 @@ struct PlannedLoad {
 // corrupt: plan and manifest do not belong together.
 Result<PlannedLoad> plan_load(const StoredCheckpoint& stored, const LoadRequest& request);
 
-// A manifest for a plan that was never written: right sizes, digests 0. For planning without data.
+// A manifest for a plan that was never written: right sizes, no digests, and the zero digest for the plan's, by which
+// plan_load knows that chunk digests are not to be expected. For planning without data.
 Result<Manifest> expected_manifest(const SavePlan& plan, const CheckpointId& id);
 
 }  // namespace vckpt

@@ -146,33 +146,13 @@ class Owners {
     balance_.bound_bytes = shares.bound_bytes;
     const auto fine = static_cast<std::uint64_t>(shares.bound_bytes / static_cast<double>(grains_per_load));
     grain_bytes_ = std::min(grain_bytes_, fine);
-    std::vector<__int128> ideal(loads_.begin(), loads_.end());
+    Ledger ledger(loads_);
     for (const auto number : shares.order) {
       const std::uint32_t set = shared_set[number];
-      const Ranks& ranks = sets_.ranks(set);
-      const auto taken = lay(set, corrected(ranks, shares.quotas[number], ideal, line_bytes_[set]));
-      for (std::size_t i = 0; i < ranks.size(); ++i) {
-        ideal[ranks[i]] += shares.quotas[number][i];
-        loads_[ranks[i]] += taken[i];
-      }
+      const auto taken = lay(set, ledger.aim(sets_.ranks(set), shares.quotas[number]));
+      ledger.enter(sets_.ranks(set), shares.quotas[number], taken);
     }
-  }
-
-  // Quotas that make up for what rounding gave or took in earlier sets; ranks without a quota still get nothing.
-  std::vector<std::uint64_t> corrected(const Ranks& ranks, const std::vector<std::uint64_t>& quotas,
-                                       const std::vector<__int128>& ideal, std::uint64_t bytes) const {
-    std::vector<__int128> levels;
-    std::vector<std::size_t> takers;
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      if (quotas[i] == 0) continue;
-      takers.push_back(i);
-      levels.push_back(static_cast<__int128>(loads_[ranks[i]]) - ideal[ranks[i]] - static_cast<__int128>(quotas[i]));
-    }
-    std::vector<std::uint64_t> result(ranks.size(), 0);
-    if (takers.empty()) return result;
-    const auto raised = raise(levels, bytes);
-    for (std::size_t i = 0; i < takers.size(); ++i) result[takers[i]] = raised.added[i];
-    return result;
+    loads_ = ledger.loads();
   }
 
   // Cuts the line of a set by quotas; what each of its ranks took in bytes.
