@@ -1,7 +1,6 @@
 #include "tests/support/actor_channels.h"
 
 #include <algorithm>
-#include <exception>
 
 #include "runtime/actor.h"
 #include "runtime/local_channel.h"
@@ -21,17 +20,7 @@ class ActorWorld : public ChannelWorld {
       coordinator_.reset();
     });
   }
-  void run(std::function<void()> step) override {
-    std::exception_ptr thrown;  // a failed REQUIRE belongs to the test's thread
-    actor_.call([&] {
-      try {
-        step();
-      } catch (...) {
-        thrown = std::current_exception();
-      }
-    });
-    if (thrown) std::rethrow_exception(thrown);
-  }
+  void run(std::function<void()> step) override { run_on(actor_, step); }
   bool settle(std::function<bool()> reached) override { return settle_on(actor_, reached); }
   std::size_t worker_count() const override { return workers_.size(); }
   PeerId peer(std::size_t worker) const override { return worker_peer(incarnation(worker)); }
