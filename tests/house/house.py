@@ -83,7 +83,7 @@ def within(path, folder):
 
 
 def ladder(root):
-    """An include points down the ladder; headers of third parties stay in .cpp files."""
+    """An include points down the ladder."""
     breaches = []
     for path in files(root):
         rungs = [folder for folder in MAY_SEE if within(path, folder)]
@@ -97,9 +97,24 @@ def ladder(root):
                 breaches.append(f"{path}:{line}: includes {written}, which is not in the tree")
             elif resolved is not None and not any(within(resolved, folder) for folder in may_see):
                 breaches.append(f"{path}:{line}: includes {resolved}; it may see {', '.join(may_see)}")
-            elif path.endswith(".h") and (THIRD_PARTY.match(written) or written.endswith(".capnp.h")):
-                breaches.append(f"{path}:{line}: a header includes {written} of a third party")
     return breaches
+
+
+def third_party(root):
+    """A header that shows a third party, itself or through another, is seen by its own folder only."""
+    included = {path: list(includes(root, path)) for path in files(root)
+                if path.endswith(SOURCES) and any(within(path, folder) for folder in MAY_SEE)}
+    showing = {path for path, found in included.items() if path.endswith(".h")
+               and any(THIRD_PARTY.match(written) or written.endswith(".capnp.h") for written, *_ in found)}
+    grown = True
+    while grown:
+        more = {path for path, found in included.items() if path.endswith(".h")
+                and any(resolved in showing for _, resolved, *_ in found)} - showing
+        showing |= more
+        grown = bool(more)
+    return [f"{path}:{line}: includes {resolved}, which shows a third party outside of its folder"
+            for path, found in included.items() for _, resolved, line, _ in found
+            if resolved in showing and os.path.dirname(resolved) != os.path.dirname(path)]
 
 
 def purity(root):
@@ -146,7 +161,7 @@ def unformatted(root, program):
     return breaches
 
 
-RULES = {"ladder": ladder, "purity": purity, "sizes": sizes}
+RULES = {"ladder": ladder, "third_party": third_party, "purity": purity, "sizes": sizes}
 
 
 def main(arguments):

@@ -45,13 +45,19 @@ class Rules(unittest.TestCase):
             ("coordinator/up.cpp", "<vckpt/worker.h>"),
             ("worker/save_run.cpp", '"coordinator/coordinator_actor.h"'),
             ("runtime/gone.cpp", '"runtime/not_there.h"'),
-            ("schema/heavy.h", "<capnp/message.h>"),
-            ("schema/heavy.h", '"control.capnp.h"'),
         ]:
             with self.subTest(path=path, include=include):
                 found = self.breaches(house.ladder, files={path: f"#include {include}\n"})
                 self.assertEqual(len(found), 1)
                 self.assertIn(path + ":1", found[0])
+
+    def test_a_header_that_shows_a_third_party_stays_in_its_folder(self):
+        wire = {"schema/wire.h": "#include <capnp/message.h>\n", "schema/wire.cpp": '#include "schema/wire.h"\n'}
+        self.assertEqual(self.breaches(house.third_party, files=wire), [])
+        through = {**wire, "schema/columns.h": '#include "wire.h"\n', "runtime/a.cpp": '#include "schema/columns.h"\n'}
+        found = self.breaches(house.third_party, files=through)
+        self.assertEqual(len(found), 1)
+        self.assertIn("runtime/a.cpp:1", found[0])
 
     def test_logic_that_is_not_pure_is_found(self):
         for path, line in [
