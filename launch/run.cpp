@@ -15,6 +15,8 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <sstream>
+#include <string_view>
 
 #include "launch/child.h"
 
@@ -51,11 +53,14 @@ class Lines {
   void finish() {
     if (!line_.empty()) flush();
   }
+  void redirect(std::ostream& out) { out_ = &out; }
   const std::optional<std::string>& first_line() const { return first_line_; }
+  const std::string& last_line() const { return last_line_; }
 
  private:
   void flush() {
     if (!first_line_) first_line_ = line_;
+    last_line_ = line_;
     *out_ << prefix_ << line_ << '\n' << std::flush;
     line_.clear();
   }
@@ -64,6 +69,7 @@ class Lines {
   std::ostream* out_;
   std::string line_;
   std::optional<std::string> first_line_;
+  std::string last_line_;
 };
 
 struct Process {
@@ -146,22 +152,38 @@ class Launch {
                        std::to_string(arguments_.deadline_s)};
     if (!arguments_.run.empty()) options.program.insert(options.program.end(), {"--run", arguments_.run});
     VCKPT_TRY(auto child, Child::start(options));
-    // Its first line is its address; what follows, and its errors, are for people.
-    coordinator_ = {"coordinator", std::move(child), Lines("[coordinator] ", err_), Lines("[coordinator] ", err_)};
+    // Its first line is its address; what it logs is held back until then: one that cannot start is told in one line.
+    std::ostringstream held_back;
+    coordinator_ = {"coordinator", std::move(child), Lines("[coordinator] ", err_), Lines("[coordinator] ", held_back)};
     const auto until = now() + ready_wait;
     while (!coordinator_.output.first_line() && !stopped_by_) {
-      if (coordinator_.reported) {
-        return Error{coordinator_code_ == 2 ? Code::invalid : Code::unavailable,
-                     "the coordinator could not start: it ended with " + coordinator_ending_};
+      if (coordinator_.reported) return not_started();
+      if (now() >= until) {
+        coordinator_.errors.redirect(err_);
+        return unavailable("the coordinator was not ready within a minute");
       }
-      if (now() >= until) return unavailable("the coordinator was not ready within a minute");
       turn();
     }
+    coordinator_.errors.redirect(err_);
+    err_ << held_back.str();
     if (coordinator_.output.first_line()) {
       const auto& line = *coordinator_.output.first_line();
       address_ = line.substr(0, line.find(' '));
     }
     return {};
+  }
+
+  // What a coordinator that ended at once said: `vckpt-coordinator: CODE: message`.
+  Error not_started() const {
+    constexpr std::string_view prefix = "vckpt-coordinator: ";
+    const auto& line = coordinator_.errors.last_line();
+    for (const auto code : {Code::invalid, Code::not_found, Code::corrupt, Code::unavailable, Code::exhausted,
+                            Code::aborted, Code::internal}) {
+      const auto begin = std::string(prefix) + std::string(to_string(code)) + ": ";
+      if (line.starts_with(begin)) return {code, "the coordinator could not start: " + line.substr(begin.size())};
+    }
+    return unavailable("the coordinator could not start: it ended with " + coordinator_ending_ +
+                       (line.empty() ? "" : ": " + line));
   }
 
   Result<void> start_rank(std::uint32_t rank) {
@@ -254,7 +276,6 @@ class Launch {
     if (!ending) return;
     drain(coordinator_);
     coordinator_.reported = true;
-    coordinator_code_ = ending->code;
     coordinator_ending_ = ending->text;
     if (ranks_.empty() || !ranks_running() || terminated_at_) return;
     err_ << "vckpt run: the coordinator ended with " << ending->text << '\n' << std::flush;
@@ -293,7 +314,6 @@ class Launch {
   std::string address_;
   Descriptor signals_;
   Process coordinator_{"coordinator", nullptr, Lines("", err_), Lines("", err_)};
-  int coordinator_code_ = 0;
   std::string coordinator_ending_;
   int restarts_ = 0;
   std::vector<Process> ranks_;

@@ -91,6 +91,14 @@ TEST_CASE("run refuses what it cannot start") {
   CHECK(no_entries(folder));
 }
 
+TEST_CASE("a coordinator that cannot start is told in one line") {
+  const TemporaryFolder folder;
+  write_file(folder.file("file"), "not a root");
+  refused({"run", "-n", "2", "--root", folder.file("file"), "--", "true"}, 2, folder.file("file"));
+  refused({"run", "-n", "2", "--root", folder.file("file") + "/below", "--", "true"}, 2, folder.file("file"));
+  CHECK(read_file(folder.file("file")) == "not a root");
+}
+
 TEST_CASE("a name of a checkpoint that is neither step nor id is invalid") {
   const TemporaryFolder folder;
   refused({"inspect", folder.path().string() + "@newest"}, 2, "'newest'");
