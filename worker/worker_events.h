@@ -47,6 +47,7 @@ struct MessageArrived {
 // Ordinals rise by one from 1, over saves and loads together. An error: this rank cannot take part, and says so to all.
 struct SaveCalled {
   Ordinal ordinal;
+  Step step;
   Result<SaveWish> wish;
 };
 struct LoadCalled {

@@ -111,8 +111,10 @@ struct WorkerLogic::State {
 
   void on(const event::Started&, TimePoint now) { member.start(now); }
   void on(const event::RunRecordRead& read, TimePoint now) { member.run_record_read(read.record, now); }
-  void on(const event::SaveCalled& called, TimePoint now) { add_call(called.ordinal, called.wish, now); }
-  void on(const event::LoadCalled& called, TimePoint now) { add_call(called.ordinal, called.wish, now); }
+  void on(const event::SaveCalled& called, TimePoint now) {
+    add_call(called.ordinal, called.wish, SaveWish{called.step, {}, {}}, now);
+  }
+  void on(const event::LoadCalled& called, TimePoint now) { add_call(called.ordinal, called.wish, LoadWish{}, now); }
   void on(const event::CloseAsked&, TimePoint) { closing = true; }
   void on(const event::TimerFired&, TimePoint) {}
 
@@ -122,10 +124,10 @@ struct WorkerLogic::State {
   }
 
   template <typename Wish>
-  void add_call(Ordinal ordinal, const Result<Wish>& wish, TimePoint now) {
+  void add_call(Ordinal ordinal, const Result<Wish>& wish, const Wish& nothing, TimePoint now) {
     Call call;
     call.ordinal = ordinal;
-    call.wish = wish ? *wish : Wish{};
+    call.wish = wish ? *wish : nothing;
     call.called_at = call.moved_at = call.stage_since = now;
     if (!wish) call.failure = wish.error();
     if (closing || member.error()) {
