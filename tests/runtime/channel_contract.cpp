@@ -166,9 +166,12 @@ void drops_what_waits(ChannelWorld& world, Ears& ears) {
     world.worker(0).drop(coordinator_peer);
     CHECK(world.worker(0).send(coordinator_peer, numbered(last)).has_value());
   });
-  auto& arrived = ears.at_coordinator[world.peer(0)];
-  CHECK(world.settle([&] { return !arrived.empty() && number_of(arrived.back()) == last; }));
+  CHECK(world.settle([&] {
+    const auto& arrived = ears.at_coordinator[world.peer(0)];
+    return !arrived.empty() && number_of(arrived.back()) == last;
+  }));
   world.run([&] {
+    const auto& arrived = ears.at_coordinator[world.peer(0)];
     CHECK(arrived.size() > 0);
     std::uint64_t before = 0;
     for (const auto& frame : arrived) {
