@@ -84,8 +84,8 @@ class Struct:
 
 def record(*path):
     data = read(*path)
-    need(data and len(data) % 8 == 0, os.path.join(*path) + " is no whole number of words")
-    return Struct(data, 0, 0, 1).struct(0)
+    need(len(data) >= 16 and data[:8] == struct.pack("<II", 0, len(data) // 8 - 1), os.path.join(*path) + " is torn")
+    return Struct(data[8:], 0, 0, 1).struct(0)
 
 
 def read(*path):
@@ -100,7 +100,7 @@ def decision(root, name):
     return {"id": name, "key": tuple(found.struct(0).number(8 * n, "Q") for n in range(3)),
             "parent": ids[1] if found.pointer(1, 0) else None, "commit": found.number(0, "B") == 1,
             "manifest": "manifest-%06d-%016x-" % (found.number(8, "Q"), found.number(16, "Q")),
-            "plan": bytes(found.numbers(3, "B")).hex(), "segments": len(found.numbers(5, "Q"))}
+            "plan": bytes(found.numbers(3, "B")).hex(), "segments": len(found.structs(4))}
 
 
 def commits(root):
@@ -117,7 +117,7 @@ def commits(root):
 
 
 def tensor_table(tensors):  # fqn -> (dtype, shape)
-    text, ends = bytes(tensors.struct(0).numbers(0, "B")), [0, *itertools.accumulate(tensors.struct(0).numbers(1, "I"))]
+    text, ends = bytes(tensors.struct(0).numbers(0, "B")), [0, *tensors.struct(0).numbers(1, "I")]
     names = [text[begin:end].decode() for begin, end in itertools.pairwise(ends)]
     sizes = iter(tensors.numbers(3, "Q"))
     shapes = [list(itertools.islice(sizes, count)) for count in tensors.numbers(2, "B")]
