@@ -1,0 +1,44 @@
+#include "worker/route_address.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+
+namespace vckpt {
+
+Result<std::string> route_address(const std::string& endpoint) {
+  const std::string scheme = "tcp://";
+  const auto colon = endpoint.rfind(':');
+  if (!endpoint.starts_with(scheme) || colon == std::string::npos || colon <= scheme.size()) {
+    return invalid("coordinator '" + endpoint + "' is not an address of the form tcp://host:port");
+  }
+  std::string host = endpoint.substr(scheme.size(), colon - scheme.size());
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  const std::string port = endpoint.substr(colon + 1);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (const int error = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
+    return invalid("coordinator '" + endpoint + "': " + ::gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, ::freeaddrinfo);
+  const int socket = ::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return unavailable("no socket to look for the route to '" + endpoint + "'");
+  sockaddr_storage local{};
+  socklen_t length = sizeof local;
+  char number[NI_MAXHOST] = {};
+  // Connecting a datagram socket picks the route, and sends nothing.
+  const bool routed = ::connect(socket, found->ai_addr, found->ai_addrlen) == 0 &&
+                      ::getsockname(socket, reinterpret_cast<sockaddr*>(&local), &length) == 0 &&
+                      ::getnameinfo(reinterpret_cast<sockaddr*>(&local), length, number, sizeof number, nullptr, 0,
+                                    NI_NUMERICHOST) == 0;
+  ::close(socket);
+  if (!routed) return unavailable("no route to coordinator '" + endpoint + "'");
+  const std::string address = number;
+  if (address.starts_with("127.") || address == "::1") return std::string();
+  return address;
+}
+
+}  // namespace vckpt
