@@ -7,6 +7,7 @@
 
 #include "coordinator/planner/balance.h"
 #include "coordinator/planner/byte_line.h"
+#include "coordinator/planner/cover.h"
 #include "schema/checked.h"
 #include "schema/digest.h"
 
@@ -101,6 +102,7 @@ class Assigner {
         return corrupt(file_text(plan, file.rank.value) + " is not one that the plan names");
       }
     }
+    std::vector<std::vector<CoverPiece>> covers(plan.tensors.size());
     for (std::uint32_t rank = 0; rank < plan.ranks.size(); ++rank) {
       auto pieces = file_pieces(plan, Rank(rank));
       const auto record = records.find(rank);
@@ -109,7 +111,27 @@ class Assigner {
         return corrupt(file_text(plan, rank) + " has " + std::to_string(recorded) + " bytes in the manifest, " +
                        std::to_string(data_bytes(pieces)) + " in the plan");
       }
+      for (const auto& piece : pieces) {
+        if (wanted(section, piece.tensor)) covers[piece.tensor].push_back(CoverPiece{piece.box, {}});
+      }
       if (record != records.end()) add_file(section, *record->second, std::move(pieces));
+    }
+    return check_covers(section, covers);
+  }
+
+  bool wanted(std::uint32_t section, std::uint32_t tensor) const {
+    return !wants_.sections[section].targets[tensor].targets().empty();
+  }
+
+  // Whoever wrote the plan, what is wanted must lie in it once.
+  Result<void> check_covers(std::uint32_t section, const std::vector<std::vector<CoverPiece>>& covers) const {
+    const SectionPlan& plan = plan_of(section);
+    for (std::uint32_t tensor = 0; tensor < covers.size(); ++tensor) {
+      if (!wanted(section, tensor)) continue;
+      const auto fault = find_cover_fault(plan.tensors[tensor].shape, covers[tensor]);
+      if (!fault) continue;
+      return corrupt("stored plan, section '" + plan.section + "': tensor '" + plan.tensors[tensor].fqn +
+                     "': " + to_string(fault->box) + (fault->overlap ? " is stored twice" : " is not stored"));
     }
     return {};
   }

@@ -27,6 +27,7 @@ struct HeldElements {
 
 std::vector<HeldElements> held_elements(const SectionPlacement& section) {
   std::vector<HeldElements> found;
+  std::map<std::pair<Dims, Box>, std::vector<std::uint64_t>> known;  // many ranges share a box
   for (std::uint32_t rank = 0; rank < section.placement.layouts.size(); ++rank) {
     const Layout& layout = section.placement.layouts[rank];
     for (const auto& entry : layout.body->entries) {
@@ -39,10 +40,12 @@ std::vector<HeldElements> held_elements(const SectionPlacement& section) {
         box.offsets[step.dim] += begin;
         box.sizes[step.dim] = std::min(chunk, size - begin);
       }
-      auto all = indices(spec.shape, box);
+      auto& in_box = known[std::pair(spec.shape, box)];
+      if (in_box.empty()) in_box = indices(spec.shape, box);
+      auto all = entry.range ? std::vector<std::uint64_t>() : in_box;
       if (entry.range) {
-        all = {all.begin() + static_cast<std::ptrdiff_t>(entry.range->begin),
-               all.begin() + static_cast<std::ptrdiff_t>(entry.range->end)};
+        all.assign(in_box.begin() + static_cast<std::ptrdiff_t>(entry.range->begin),
+                   in_box.begin() + static_cast<std::ptrdiff_t>(entry.range->end));
       }
       found.push_back(HeldElements{spec, rank, std::move(all)});
     }
@@ -258,21 +261,23 @@ class Simulation {
     for (const auto& section : request_.targets) {
       const SectionPlan* stored = section_plan(section.section);
       if (stored == nullptr) continue;
+      std::map<std::string, const TensorSpec*> by_fqn;
+      for (const auto& spec : stored->tensors) by_fqn.emplace(spec.fqn, &spec);
       for (std::uint32_t rank = 0; rank < section.placement.layouts.size(); ++rank) {
         const Layout& layout = section.placement.layouts[rank];
         for (const auto& entry : layout.body->entries) {
           const Held piece = held(*layout.body, entry, layout.coordinates);
           const std::string wanted = layout.body->tensors[entry.tensor].fqn;
-          const auto spec = std::find_if(stored->tensors.begin(), stored->tensors.end(),
-                                         [&](const auto& t) { return t.fqn == stored_fqn(wanted); });
-          if (spec == stored->tensors.end()) continue;
+          const auto spec = by_fqn.find(stored_fqn(wanted));
+          if (spec == by_fqn.end()) continue;
+          const TensorSpec& of_stored = *spec->second;
           for (const auto& box : to_boxes(piece.box, piece.range.value_or(Range{0, elements(piece.box)}))) {
-            const auto common = intersect(box, whole(spec->shape));
+            const auto common = intersect(box, whole(of_stored.shape));
             if (!common) continue;
-            const std::uint64_t bytes = elements(to_byte_box(*spec, *common));
+            const std::uint64_t bytes = elements(to_byte_box(of_stored, *common));
             needed_ += bytes;
             targets_[rank].emplace(std::pair(section.section + ":" + wanted, *common),
-                                   Target{*spec, section.section, *common, std::vector<std::uint8_t>(bytes, 0),
+                                   Target{of_stored, section.section, *common, std::vector<std::uint8_t>(bytes, 0),
                                           std::vector<std::uint8_t>(bytes, 0)});
           }
         }
@@ -358,8 +363,11 @@ class Simulation {
     const LoadSlice& source = planned_.slices[receive.source.value];
     const bool own = receive.source.value == rank_;
     const SendSlices* send = nullptr;
-    for (const auto& candidate : source.sends) {
-      if (!own && candidate.round == receive.round && candidate.target.value == rank_) send = &candidate;
+    const auto place = std::partition_point(source.sends.begin(), source.sends.end(), [&](const SendSlices& s) {
+      return std::pair(s.round.value, s.target.value) < std::pair(receive.round.value, rank_);
+    });
+    if (!own && place != source.sends.end() && place->round == receive.round && place->target.value == rank_) {
+      send = &*place;
     }
     if (!own && send == nullptr) return fail("a transfer is received and not sent");
     if (!own && send->slices.size() != receive.slices.size()) return fail("the ends of a transfer differ in slices");
