@@ -28,6 +28,9 @@ class Membership {
   struct Forming {
     std::uint32_t world_size = 0;
     std::map<Rank, Member> members;
+    TimePoint changed;  // a new rank came
+    bool is_member(Rank rank, Incarnation incarnation) const;
+    std::string describe_missing() const;
   };
   std::map<std::string, Forming> forming_;  // by name
 };

@@ -70,6 +70,21 @@ TEST_CASE("who fell silent while a session formed does not hold up another world
   CHECK(desk.join(3).size() == 3);
 }
 
+TEST_CASE("ranks that wait for others hear after the deadline who is missing", "[coordinator][join]") {
+  Desk desk;
+  desk.serve();
+  for (int half_second = 0; half_second < 5; ++half_second) {
+    desk.join_one(0, 7);
+    CHECK(desk.take<Refused>().empty());
+    desk.pass(milliseconds(500));
+  }
+  desk.join_one(0, 7);
+  const auto error = desk.only<Refused>().error;
+  CHECK(error.code == Code::unavailable);
+  CHECK(contains(error.message, "rank 1, rank 2, rank 3, rank 4 and 2 more ranks did not join"));
+  CHECK(desk.join(7, "", 200).size() == 7);  // another start of the job
+}
+
 TEST_CASE("sessions of different names form beside each other, up to a bound", "[coordinator][join]") {
   Desk desk;
   desk.serve();

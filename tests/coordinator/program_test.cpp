@@ -14,7 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/catalog/epochs.h"
+#include "runtime/actor.h"
+#include "runtime/blocking_storage.h"
 #include "runtime/descriptor.h"
+#include "runtime/zmq_channel.h"
+#include "schema/codec.h"
+#include "tests/support/actor_world.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 
@@ -145,6 +151,71 @@ TEST_CASE("a coordinator that was killed, and one without workers, are taken ove
   CHECK(second.wait() == -1);
   Process third({"--root", folder.file("root")});
   CHECK_FALSE(third.line().empty());
+}
+
+// The only worker of a session: joins, and says goodbye when it is told to.
+class LoneWorker {
+ public:
+  LoneWorker(const std::string& root, const std::string& endpoint) : actor_("worker") {
+    BlockingStorage storage(root, patience);
+    const auto run = storage.wait<std::optional<RunRecord>>(
+        "find run", [](Storage& on, Storage::Done<std::optional<RunRecord>> done) { find_run(on, std::move(done)); });
+    envelope_.run = run.value().value().nonce;
+    envelope_.incarnation = Incarnation{4711};
+    actor_.call([&] {
+      channel_ = ZmqChannel::connect(actor_, endpoint, envelope_.incarnation).value();
+      channel_->on_frame([this](const PeerId&, const Bytes& frame) { hear(frame); });
+    });
+    Join join;
+    join.world_size = 1;
+    actor_.call([&] { say(join); });
+    REQUIRE(testing::settle_on(actor_, [this] { return envelope_.session != Session{}; }));
+  }
+  ~LoneWorker() {
+    actor_.call([this] { channel_.reset(); });
+  }
+  void leave() {
+    actor_.call([this] { say(Goodbye{}); });
+  }
+
+ private:
+  void say(const Message& message) {
+    for (auto& frame : split_frames(encode(EnvelopedMessage{envelope_, message}), ++sent_)) {
+      CHECK(channel_->send(coordinator_peer, std::move(frame)).has_value());
+    }
+  }
+  void hear(const Bytes& frame) {
+    const auto whole = joiner_.add(frame);
+    if (!whole || whole->empty()) return;
+    const auto message = decode_message(*whole);
+    if (!message || !std::holds_alternative<Joined>(message->message)) return;
+    envelope_.epoch = message->envelope.epoch;
+    envelope_.session = message->envelope.session;
+  }
+
+  Actor actor_;
+  Envelope envelope_;
+  FrameJoiner joiner_{1 << 20};
+  std::uint64_t sent_ = 0;
+  std::unique_ptr<ZmqChannel> channel_;
+};
+
+TEST_CASE("a coordinator with live workers is taken over only when told so, and drains on SIGTERM",
+          "[coordinator][program]") {
+  const TemporaryFolder folder;
+  const auto root = folder.file("root");
+  Process first({"--root", root, "--grace", "60"});
+  LoneWorker worker(root, first.line());
+  check_refused({"--root", root}, 5, "serves 1 ranks");
+  SECTION("taken over") {
+    Process second({"--root", root, "--take-over"});
+    CHECK_FALSE(second.line().empty());
+  }
+  SECTION("drained") {
+    first.terminate();
+    worker.leave();
+    CHECK(first.wait() == 0);
+  }
 }
 
 TEST_CASE("what cannot be served is refused in one line with its exit code", "[coordinator][program]") {
