@@ -1,6 +1,9 @@
 // check_stored: a plan and a manifest come from storage; what later steps index with is checked here, once.
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <string>
+#include <tuple>
 
 #include "coordinator/planner/readings.h"
 #include "schema/checked.h"
@@ -89,19 +92,59 @@ Result<void> check_stored(const StoredCheckpoint& stored) {
   return {};
 }
 
+namespace {
+
+// Entries of a body that give a rank equally many bytes; a body of thousands of tensors has a few such groups.
+struct AlikeEntries {
+  const Entry* entry = nullptr;
+  const TensorSpec* spec = nullptr;
+  std::uint64_t count = 0;
+};
+
+std::vector<AlikeEntries> alike(const SectionPlan& section, const OwnedBody& body) {
+  std::map<std::tuple<DType, Dims, std::optional<Box>, std::vector<Cut>>, AlikeEntries> groups;
+  for (const auto& entry : body.entries) {
+    const TensorSpec& spec = section.tensors[entry.tensor];
+    auto& group = groups[std::tuple(spec.dtype, spec.shape, entry.box, entry.cuts)];
+    group.entry = &entry;
+    group.spec = &spec;
+    ++group.count;
+  }
+  std::vector<AlikeEntries> found;
+  for (const auto& [key, group] : groups) found.push_back(group);
+  return found;
+}
+
+// data_bytes(file_pieces(section, rank)), without listing the pieces.
+std::uint64_t owned_bytes(const SectionPlan& section, const RankOwnership& owned,
+                          const std::vector<std::vector<AlikeEntries>>& bodies) {
+  std::uint64_t bytes = 0;
+  for (const auto& piece : owned.pieces) bytes += box_bytes(section.tensors[piece.tensor].dtype, piece.box);
+  if (owned.body == no_body) return bytes;
+  for (const auto& group : bodies[owned.body]) {
+    Box box = group.entry->box.value_or(whole(group.spec->shape));
+    for (const auto& step : group.entry->cuts) box = cut(box, step.dim, step.parts, owned.coordinates[step.slot]);
+    bytes += box_bytes(group.spec->dtype, box) * group.count;
+  }
+  return bytes;
+}
+
+}  // namespace
+
 Result<Manifest> expected_manifest(const SavePlan& plan, const CheckpointId& id) {
   Manifest manifest;
   manifest.id = id;
   manifest.world_size = plan.world_size();
   for (const auto& section : plan.sections) {
+    VCKPT_TRY_VOID(check_section(section));
+    std::vector<std::vector<AlikeEntries>> bodies;
+    for (const auto& body : section.bodies) bodies.push_back(alike(section, body));
     for (std::uint32_t rank = 0; rank < section.ranks.size(); ++rank) {
-      const std::uint64_t bytes = data_bytes(file_pieces(section, Rank(rank)));
-      if (bytes == 0) continue;
       FileRecord file;
       file.section = section.section;
       file.rank = Rank(rank);
-      file.data_bytes = bytes;
-      manifest.files.push_back(std::move(file));
+      file.data_bytes = owned_bytes(section, section.ranks[rank], bodies);
+      if (file.data_bytes != 0) manifest.files.push_back(std::move(file));
     }
   }
   return manifest;

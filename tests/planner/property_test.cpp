@@ -1,4 +1,5 @@
 // Random meshes, ranges and boxes against brute force. Every failure prints its seed.
+#include <algorithm>
 #include <memory>
 
 #include "coordinator/planner/load_planner.h"
@@ -47,6 +48,15 @@ TEST_CASE("every element is persisted once, by a rank that holds it, within the 
     INFO("seed " << seed << (planned ? std::string() : planned.error().message));
     REQUIRE(planned.has_value());
     REQUIRE(oracle::wrong_with_plan({model, optimizer}, *planned->plan) == "");
+    const auto manifest = expected_manifest(*planned->plan, CheckpointId{});
+    REQUIRE(manifest.has_value());
+    std::uint64_t recorded = 0;
+    for (const auto& file : manifest->files) {
+      const auto section = file.section == "model" ? 0 : 1;
+      REQUIRE(file.data_bytes == data_bytes(file_pieces(planned->plan->sections[section], file.rank)));
+      recorded += file.data_bytes;
+    }
+    REQUIRE(recorded == planned->balance.unique_bytes);
     const double bound = oracle::bound_bytes({model, optimizer});
     const auto bytes = loads(*planned->plan);
     REQUIRE(planned->balance.bound_bytes == Approx(bound).margin(1.0));
