@@ -93,23 +93,34 @@ void run_case(const LayoutCase& given) {
   if (given.with_content && load->descriptors < 50000) CHECK(oracle::wrong_with_load(stored, *given.load, *load) == "");
 }
 
-TEST_CASE("cases from public reports come out as they must", "[planner][cases]") {
+enum class Scale { small, large };
+
+// Large ones have thousands of ranks or tensors.
+Scale scale_of(const std::string& id) {
+  return id.starts_with("plan-") || id.starts_with("100k-") ? Scale::large : Scale::small;
+}
+
+// How many cases of this scale were run.
+std::size_t run_cases(Scale scale) {
   std::vector<std::filesystem::path> paths;
   for (const auto& file : std::filesystem::directory_iterator(std::string(VCKPT_TEST_DATA) + "/layouts")) {
-    paths.push_back(file.path());
+    const std::string id = file.path().stem().string();
+    if (scale_of(id) == scale && !decided_elsewhere.contains(id)) paths.push_back(file.path());
   }
   std::sort(paths.begin(), paths.end());
-  REQUIRE(paths.size() > 90);
-  std::size_t skipped = 0;
   for (const auto& path : paths) {
-    if (decided_elsewhere.contains(path.stem().string())) {
-      ++skipped;
-      continue;
-    }
     INFO(path.stem().string());
     run_case(read_layout_case(path.string()));
   }
-  CHECK(skipped == decided_elsewhere.size());
+  return paths.size();
+}
+
+TEST_CASE("cases from public reports come out as they must", "[planner][cases]") {
+  CHECK(run_cases(Scale::small) == 107 - 7 - decided_elsewhere.size());
+}
+
+TEST_CASE("large cases from public reports come out as they must", "[planner][cases]") {
+  CHECK(run_cases(Scale::large) == 7);
 }
 
 }  // namespace
