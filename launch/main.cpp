@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "launch/command.h"
+#include "launch/drill.h"
 #include "launch/export.h"
 #include "launch/ls.h"
 #include "launch/plan.h"
@@ -48,6 +49,27 @@ Command add_run(CLI::App& vckpt, std::vector<std::string> program) {
     a.program = program;
     return run(a, std::cout, std::cerr);
   });
+}
+
+Command add_drill(CLI::App& vckpt) {
+  auto* app = vckpt.add_subcommand("drill", "one rank that saves or loads a model, and checks every byte");
+  auto arguments = std::make_shared<DrillArguments>();
+  app->add_option("what", arguments->what, "save or load")->required();
+  app->add_option("--root", arguments->root, "where checkpoints are")->envname("VCKPT_ROOT");
+  app->add_option("--model", arguments->model, "llama:SIZE, or .safetensors files")->required();
+  app->add_option("--layout", arguments->layout, "tp=2,dp=2,pp=1,cp=1,ep=1,fsdp=1,zero=0")->required();
+  app->add_option("--optimizer", arguments->optimizer, "adam or none");
+  app->add_option("--step", arguments->step, "step to save (default 1), or to load (default: the newest)");
+  app->add_option("--staging-bytes", arguments->staging_bytes, "staging memory of this rank");
+  app->add_option("--deadline", arguments->deadline_s, "a wait ends when nothing has moved for so many seconds")
+      ->check(CLI::PositiveNumber);
+  app->add_flag("--verify", arguments->verify, "compare every byte that was loaded; after a save, load it first");
+  app->add_option(
+      "--die", arguments->die,
+      "RANK@MOMENT: that rank kills itself; moments: call (others save, it does not), staged (after its copy)");
+  app->add_option("--report", arguments->report, "write the report as JSON");
+  app->add_flag("--json", arguments->json, "one JSON document on stdout");
+  return command(app, arguments, [](const DrillArguments& a) { return drill(a, std::cout); });
 }
 
 Command add_plan(CLI::App& vckpt) {
@@ -123,6 +145,7 @@ int main(int argc, char** argv) {
   CLI::App vckpt("vckpt: checkpoints for large training jobs", "vckpt");
   vckpt.require_subcommand(1);
   const std::vector<Command> commands = {add_run(vckpt, std::move(program)),
+                                         add_drill(vckpt),
                                          add_plan(vckpt),
                                          add_ls(vckpt),
                                          add_inspect(vckpt),

@@ -23,6 +23,10 @@ void refused(const std::vector<std::string>& arguments, int code, const std::str
   CHECK(ran.out.empty());
 }
 
+std::vector<std::string> drill_load(const std::string& root) {
+  return {"drill", "load", "--root", root, "--model", "llama:tiny", "--layout", "dp=1"};
+}
+
 bool no_entries(const TemporaryFolder& folder) { return std::filesystem::is_empty(folder.path()); }
 
 }  // namespace
@@ -46,6 +50,7 @@ TEST_CASE("a root that is not there is not found") {
   refused({"verify", root}, 3, root);
   refused({"verify", root + "@7", "--deep"}, 3, root);
   refused({"export", root, folder.file("out")}, 3, root);
+  refused(drill_load(root), 3, root);
   CHECK(no_entries(folder));
 }
 
@@ -66,16 +71,42 @@ TEST_CASE("a file for a root is invalid") {
   refused({"inspect", root}, 2, root);
   refused({"verify", root}, 2, root);
   refused({"export", root, folder.file("out")}, 2, root);
+  refused(drill_load(root), 2, root);
+  refused({"drill", "save", "--root", root, "--model", "llama:tiny", "--layout", "dp=1"}, 2, root);
   CHECK(read_file(root) == "not a root");
   CHECK(!std::filesystem::exists(folder.file("out")));
 }
 
-TEST_CASE("a layout that makes no sense, or does not fit the model, is invalid") {
+TEST_CASE("a layout that makes no sense, or does not fit model or job, is invalid and leaves no root") {
   const TemporaryFolder folder;
+  const auto root = folder.file("root");
+  const auto save = [&](const char* layout, const char* model = "llama:tiny") {
+    return std::vector<std::string>{"drill", "save", "--root", root, "--model", model, "--layout", layout};
+  };
+  refused(save("tp=0"), 2, "tp=0");
+  refused(save("tp=3"), 2, "3 ranks, the job has 1");
+  refused(save("zp=1"), 2, "'zp'");
+  refused(save("dp=1", "llama:9000B"), 2, "llama:9000B");
+  refused(save("dp=1", "/nowhere/m.safetensors"), 3, "/nowhere/m.safetensors");
+  refused({"drill", "frob", "--root", root, "--model", "llama:tiny", "--layout", "dp=1"}, 2, "frob");
+  refused({"drill", "save", "--root", root, "--model", "llama:tiny", "--layout", "dp=1", "--optimizer", "sgd"}, 2,
+          "sgd");
+  refused({"drill", "save", "--root", root, "--model", "llama:tiny", "--layout", "dp=1", "--die", "0@noon"}, 2,
+          "0@noon");
   refused({"plan", "--model", "llama:tiny", "--layout", "tp=3"}, 2, "8 heads");
   refused({"plan", "--model", "llama:tiny", "--layout", "pp=9"}, 2, "8 layers");
   refused({"plan", "--model", "llama:tiny", "--layout", "dp=2", "--to", "dp=4,ep=3"}, 2, "ep=3");
   refused({"plan", "--model", "llama:tiny", "--layout", "dp=2", "--optimizer", "sgd"}, 2, "sgd");
+  CHECK(no_entries(folder));
+}
+
+TEST_CASE("a job that the environment describes wrongly is invalid") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> save = {"drill",   "save",       "--root",   folder.file("r"),
+                                         "--model", "llama:tiny", "--layout", "dp=2"};
+  refused(save, 2, "RANK='x'", {{"RANK", "x"}, {"WORLD_SIZE", "2"}});
+  refused(save, 2, "WORLD_SIZE=''", {{"RANK", "0"}, {"WORLD_SIZE", ""}});
+  refused(save, 2, "RANK=2 is not below WORLD_SIZE=2", {{"RANK", "2"}, {"WORLD_SIZE", "2"}});
   CHECK(no_entries(folder));
 }
 

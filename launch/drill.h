@@ -1,0 +1,33 @@
+// `vckpt drill`: a rank of a training job without a training framework. It holds the tensors of a model in a layout,
+// saves or loads them, and compares every byte. Runs under any launcher.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "schema/result.h"
+
+namespace vckpt::launch {
+
+struct DrillArguments {
+  std::string what;  // `save` or `load`
+  std::string root;
+  std::vector<std::string> model;
+  std::string layout;
+  std::string optimizer = "none";
+  std::optional<std::uint64_t> step;
+  std::uint64_t staging_bytes = 0;  // 0: the worker's choice
+  double deadline_s = 120;
+  bool verify = false;  // after a load compare every byte; after a save load it, and compare
+  std::string die;      // `RANK@call`, `RANK@staged`: that rank kills itself there
+  std::string report;
+  bool json = false;
+};
+
+// exit_ok; exit_check_failed when a byte is not the saved one (a line says which). Rank 0 prints the report.
+Result<int> drill(const DrillArguments& arguments, std::ostream& out);
+
+}  // namespace vckpt::launch
