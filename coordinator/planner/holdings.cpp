@@ -219,7 +219,6 @@ class Gatherer {
     grid.exclusive = true;
     for (std::size_t i = 0; i < held.size();) {
       const std::uint64_t index = held[i].first;
-      if (index != grid.cells.size()) return false;
       Ranks ranks;
       for (; i < held.size() && held[i].first == index; ++i) ranks.push_back(held[i].second);
       grid.exclusive = grid.exclusive && ranks.size() == 1;

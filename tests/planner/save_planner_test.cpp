@@ -164,6 +164,23 @@ TEST_CASE("pinwheels, empty pieces, scalars and tensors without elements are cov
   CHECK(sum(loads(*planned.plan)) == planned.balance.unique_bytes);
 }
 
+TEST_CASE("a hole in a pinwheel is a gap, a blade that is too long an overlap", "[planner][cover]") {
+  const TensorSpec wheel{"wheel", DType::f32, {3, 3}};
+  const auto blades = [&](std::uint64_t longer) {
+    Pieces pieces("model", 5);
+    pieces.add(0, wheel, Box{{0, 0}, {1, 2 + longer}})
+        .add(1, wheel, Box{{0, 2}, {2, 1}})
+        .add(2, wheel, Box{{2, 1}, {1, 2}})
+        .add(3, wheel, Box{{1, 0}, {2, 1}});
+    return pieces;
+  };
+  CHECK(holds(refusal({blades(0).placement()}), "no rank holds [1, 2)x[1, 2); 1 of 9 elements"));
+  const auto message = refusal({blades(1).placement()});
+  CHECK(holds(message, "rank 0"));
+  CHECK(holds(message, "rank 1"));
+  CHECK(holds(message, "[0, 1)x[2, 3), 1 elements"));
+}
+
 TEST_CASE("equal placements give equal plans, however bodies are shared", "[planner][save]") {
   const auto shared = Mesh("model", {2, 3}).add({"w", DType::bf16, {60, 7}}, {{0, 0, 1}}).placement();
   auto apart = shared;
