@@ -45,7 +45,7 @@ def save(vckpt, root, model, layout, ranks, *options):
 
 
 def main(vckpt, python):
-    if subprocess.run([python, "-c", "import safetensors"], capture_output=True).returncode != 0:
+    if not os.path.exists(python) or subprocess.run([python, "-c", "import safetensors"]).returncode != 0:
         print(f"skipped: {python} has no safetensors")
         sys.exit(77)
     with tempfile.TemporaryDirectory() as folder:
