@@ -265,7 +265,7 @@ TEST_CASE("a plan or segment that is gone is corrupt", "[catalog]") {
   CHECK(contains(read.error().message, name));
 }
 
-TEST_CASE("a run is made once; another name is refused", "[catalog][epochs]") {
+TEST_CASE("a run is made once, and another name is refused", "[catalog][epochs]") {
   Root root;
   REQUIRE(root.prepare());
   REQUIRE(root.prepare());
