@@ -1,4 +1,5 @@
 // The records on storage: run, epoch, manifest segment, decision.
+#include <algorithm>
 #include <tuple>
 
 #include "schema/checked.h"
@@ -156,36 +157,62 @@ static vckpt::Decision read(Decision::Reader reader) {
   return decision;
 }
 
+// A seal follows records that no digest names, so that a flipped bit does not pass for another record: the CRC32C of
+// all bytes before it and a zero, four bytes each.
+static constexpr std::size_t seal_bytes = 8;
+
+static Bytes seal_of(std::span<const std::byte> bytes) {
+  const std::uint32_t seal[2] = {crc32c(bytes), 0};
+  const auto words = std::as_bytes(std::span(seal));
+  return {words.begin(), words.end()};
+}
+
+static Bytes sealed(Bytes bytes) {
+  const auto seal = seal_of(bytes);
+  bytes.insert(bytes.end(), seal.begin(), seal.end());
+  return bytes;
+}
+
+template <typename Root, typename T, typename Read>
+static Result<T> decode_sealed_as(std::string_view what, std::span<const std::byte> bytes, Read&& read) {
+  const auto record = bytes.first(bytes.size() - std::min(seal_bytes, bytes.size()));
+  const auto seal = seal_of(record);
+  if (!std::equal(seal.begin(), seal.end(), bytes.begin() + static_cast<std::ptrdiff_t>(record.size()), bytes.end())) {
+    return corrupt(std::string(what) + ": its checksum is not that of its bytes");
+  }
+  return decode_as<Root, T>(what, bytes, std::forward<Read>(read), seal_bytes);
+}
+
 }  // namespace vckpt::wire
 
 namespace vckpt {
 
 Bytes encode(const RunRecord& record) {
-  return wire::encode_as<wire::RunRecord>(record, [](auto builder, const RunRecord& value) {
+  return wire::sealed(wire::encode_as<wire::RunRecord>(record, [](auto builder, const RunRecord& value) {
     builder.setName(wire::text(value.name));
     builder.setNonce(value.nonce.value);
-  });
+  }));
 }
 
 Result<RunRecord> decode_run(std::span<const std::byte> bytes) {
-  return wire::decode_as<wire::RunRecord, RunRecord>("run record", bytes, [](auto reader) {
+  return wire::decode_sealed_as<wire::RunRecord, RunRecord>("run record", bytes, [](auto reader) {
     return RunRecord{wire::text(reader.getName()), Nonce(reader.getNonce())};
   });
 }
 
 Bytes encode(const EpochRecord& record) {
-  return wire::encode_as<wire::EpochRecord>(record, [](auto builder, const EpochRecord& value) {
+  return wire::sealed(wire::encode_as<wire::EpochRecord>(record, [](auto builder, const EpochRecord& value) {
     builder.setEpoch(value.epoch.value);
     builder.setNonce(value.nonce.value);
     builder.setHost(wire::text(value.host));
     builder.setEndpoint(wire::text(value.endpoint));
     builder.setPublicKey(wire::text(value.public_key));
     builder.setStartedUnixS(value.started_unix_s);
-  });
+  }));
 }
 
 Result<EpochRecord> decode_epoch(std::span<const std::byte> bytes) {
-  return wire::decode_as<wire::EpochRecord, EpochRecord>("epoch record", bytes, [](auto reader) {
+  return wire::decode_sealed_as<wire::EpochRecord, EpochRecord>("epoch record", bytes, [](auto reader) {
     return EpochRecord{Epoch(reader.getEpoch()),          Nonce(reader.getNonce()),
                        wire::text(reader.getHost()),      wire::text(reader.getEndpoint()),
                        wire::text(reader.getPublicKey()), reader.getStartedUnixS()};
@@ -203,8 +230,8 @@ Result<ManifestSegment> decode_segment(std::span<const std::byte> bytes) {
 }
 
 Bytes encode(const Decision& decision) {
-  return wire::encode_as<wire::Decision>(decision,
-                                         [](auto builder, const Decision& value) { wire::write(builder, value); });
+  return wire::sealed(wire::encode_as<wire::Decision>(
+      decision, [](auto builder, const Decision& value) { wire::write(builder, value); }));
 }
 
 Result<Decision> decode_decision(std::span<const std::byte> bytes) {
@@ -212,7 +239,8 @@ Result<Decision> decode_decision(std::span<const std::byte> bytes) {
     return corrupt("decision: " + std::to_string(bytes.size()) + " bytes; at most " +
                    std::to_string(decision_bytes_max));
   }
-  return wire::decode_as<wire::Decision, Decision>("decision", bytes, [](auto reader) { return wire::read(reader); });
+  return wire::decode_sealed_as<wire::Decision, Decision>("decision", bytes,
+                                                          [](auto reader) { return wire::read(reader); });
 }
 
 }  // namespace vckpt

@@ -58,9 +58,11 @@ Bytes encode_as(const T& value, Write&& write) {
   return flatten(capnp::canonicalize(root.asReader()));
 }
 
+// `behind_bytes`: what `encode` puts behind the message; the caller has checked it.
 template <typename Root, typename T, typename Read>
-Result<T> decode_as(std::string_view what, std::span<const std::byte> bytes, Read&& read) {
-  const auto segment = Segment::of(bytes);
+Result<T> decode_as(std::string_view what, std::span<const std::byte> bytes, Read&& read,
+                    std::size_t behind_bytes = 0) {
+  const auto segment = Segment::of(bytes.first(bytes.size() - behind_bytes));
   if (!segment) return segment.error().with_context(what);
   try {
     const kj::ArrayPtr<const capnp::word> segments[] = {segment->words()};

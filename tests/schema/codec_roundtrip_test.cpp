@@ -56,6 +56,30 @@ TEST_CASE("every kind of record and message survives the codec", "[codec]") {
   }
 }
 
+// `decode` refuses the record with any one byte changed, or cut anywhere.
+template <typename Decode>
+void check_sealed(const Bytes& bytes, Decode&& decode) {
+  REQUIRE(decode(bytes).has_value());
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    for (const auto change : {std::byte{1}, std::byte{0x80}, std::byte{0xFF}}) {
+      auto changed = bytes;
+      changed[at] ^= change;
+      const auto decoded = decode(changed);
+      INFO("byte " << at << " of " << bytes.size());
+      REQUIRE_FALSE(decoded.has_value());
+      CHECK(decoded.error().code == Code::corrupt);
+    }
+    CHECK_FALSE(decode(std::span(bytes).first(at)).has_value());
+  }
+}
+
+TEST_CASE("records that no digest names are refused when any byte of them changes", "[codec]") {
+  RandomValues random(11);
+  check_sealed(encode(random.run()), decode_run);
+  check_sealed(encode(random.epoch()), decode_epoch);
+  check_sealed(encode(random.decision()), decode_decision);
+}
+
 TEST_CASE("the digest of a body is that of its encoding", "[codec]") {
   RandomValues random(7);
   const auto body = random.body();

@@ -27,10 +27,7 @@ def need(condition, what):
 
 
 def crc32c(data):
-    state = 0xFFFFFFFF
-    for byte in data:
-        state = CRC[(state ^ byte) & 0xFF] ^ state >> 8
-    return state ^ 0xFFFFFFFF
+    return functools.reduce(lambda state, byte: CRC[(state ^ byte) & 0xFF] ^ state >> 8, data, 0xFFFFFFFF) ^ 0xFFFFFFFF
 
 
 def xxh3_64(data):  # of 17 to 128 bytes
@@ -82,9 +79,11 @@ class Struct:
         return bytes(self.numbers(index, "B")[:-1]).decode()
 
 
-def record(*path):
+def record(*path, seal=0):  # `seal`: bytes of the checksum behind it
     data = read(*path)
+    data, seal = data[:len(data) - seal], data[len(data) - seal:]
     need(len(data) >= 16 and data[:8] == struct.pack("<II", 0, len(data) // 8 - 1), os.path.join(*path) + " is torn")
+    need(not seal or seal == struct.pack("<II", crc32c(data), 0), os.path.join(*path) + " is damaged")
     return Struct(data[8:], 0, 0, 1).struct(0)
 
 
@@ -94,7 +93,7 @@ def read(*path):
 
 
 def decision(root, name):
-    found = record(root, "decisions", name)
+    found = record(root, "decisions", name, seal=8)
     ids = ["e%06d-a%06d-s%06d" % tuple(found.struct(i).number(8 * n, "Q") for n in range(3)) for i in range(2)]
     need(ids[0] == name, "the decision of %s is named %s" % (ids[0], name))
     return {"id": name, "key": tuple(found.struct(0).number(8 * n, "Q") for n in range(3)),
