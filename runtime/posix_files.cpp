@@ -82,8 +82,8 @@ Result<Bytes> read_record(PosixRoot& root, const std::string& name, std::uint64_
   VCKPT_TRY(const auto place, root.open_place(name, operation));
   VCKPT_TRY(const auto open, root.open_file(place, name, operation));
   if (open.length_bytes > bytes_max) {
-    return exhausted(root.full_name(name) + ": read record: it has " + std::to_string(open.length_bytes) +
-                     " bytes, at most " + std::to_string(bytes_max) + " are allowed");
+    return corrupt(root.full_name(name) + ": read record: it has " + std::to_string(open.length_bytes) +
+                   " bytes, at most " + std::to_string(bytes_max) + " are allowed");
   }
   Bytes bytes(open.length_bytes);
   const ReadCount count = read_fully(open.file, 0, bytes);

@@ -69,7 +69,7 @@ class Storage {
   // Fills `target` from `offset_bytes`; corrupt when the file ends before.
   virtual void read(const std::string& name, std::uint64_t offset_bytes, std::span<std::byte> target,
                     Done<void> done) = 0;
-  // A record as a whole; exhausted above `bytes_max`.
+  // A record as a whole; corrupt above `bytes_max`, since nobody publishes such a record.
   virtual void read_record(const std::string& name, std::uint64_t bytes_max, Done<Bytes> done) = 0;
 
   // Entries of a folder sorted by name, the root's for an empty name; none when there is no such folder, not_found when

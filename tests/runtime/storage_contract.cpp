@@ -188,7 +188,7 @@ void check_records(StorageFixture& store) {
     REQUIRE(store.publish_once("decisions/x", ours).has_value());
     CHECK(store.read_record("decisions/x", ours.size()).value() == ours);
     const auto over = store.read_record("decisions/x", ours.size() - 1);
-    CHECK(code(over) == Code::exhausted);
+    CHECK(code(over) == Code::corrupt);
     CHECK(names(over.error(), "decisions/x"));
   }
   SECTION("an empty record is a record") {

@@ -262,8 +262,8 @@ void MemoryStorage::read_record(const std::string& name, std::uint64_t bytes_max
       [this, name, bytes_max]() -> Result<Bytes> {
         VCKPT_TRY(const auto node, file(name));
         if (node->bytes.size() > bytes_max) {
-          return exhausted("it has " + std::to_string(node->bytes.size()) + " bytes, at most " +
-                           std::to_string(bytes_max) + " are allowed");
+          return corrupt("it has " + std::to_string(node->bytes.size()) + " bytes, at most " +
+                         std::to_string(bytes_max) + " are allowed");
         }
         return node->bytes;
       },
