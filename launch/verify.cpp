@@ -113,7 +113,10 @@ Result<int> verify(const VerifyArguments& arguments, std::ostream& out) {
   const auto look = [&]() -> Result<void> {
     VCKPT_TRY(const auto root, Root::open(name.root));
     VCKPT_TRY_VOID(check_epochs(*root, findings));
-    VCKPT_TRY(const auto metadata, root->find(name.selector));
+    VCKPT_TRY(const auto catalog, root->catalog());
+    for (const auto& record : catalog.unreadable) findings.records.push_back(record.error.message);
+    VCKPT_TRY(const auto* decision, resolve(catalog, name.selector, name.root));
+    VCKPT_TRY(const auto metadata, root->metadata(*decision));
     findings.id = metadata.decision.id.name();
     return check_files(*root, metadata, arguments.deep, findings);
   };
