@@ -215,7 +215,8 @@ Result<int> export_checkpoint(const ExportArguments& arguments, std::ostream& ou
   const auto one_file = arguments.target.ends_with(".safetensors");
   Export exported(*section, one_file ? ~std::uint64_t{0} : std::max<std::uint64_t>(arguments.shard_bytes, 1));
   VCKPT_TRY(const auto folder, OutputFolder::create(arguments.target));
-  VCKPT_TRY_VOID(exported.create_files(*folder));
+  // Where they lie until all is there is nothing that the user named.
+  if (const auto made = exported.create_files(*folder); !made) return made.error().with_context(arguments.target);
   VCKPT_TRY_VOID(copy_files(*root, metadata, *section, exported));
   VCKPT_TRY_VOID(exported.sync());
   const auto& shards = exported.shards();

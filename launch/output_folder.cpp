@@ -65,7 +65,7 @@ Result<std::unique_ptr<OutputFolder>> OutputFolder::create(const std::string& ta
   if (::lstat(path.c_str(), &status) == 0) return invalid(path + ": exists already; nothing is overwritten");
   if (errno != ENOENT) return system_error(path, errno);
   auto folder = parent_of(path) + "/.vckpt-export-" + std::to_string(::getpid());
-  if (::mkdir(folder.c_str(), 0777) != 0) return system_error(folder, errno);
+  if (::mkdir(folder.c_str(), 0777) != 0) return system_error(path, errno);
   return std::unique_ptr<OutputFolder>(new OutputFolder(std::move(path), std::move(folder)));
 }
 
