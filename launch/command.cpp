@@ -52,6 +52,8 @@ std::string bytes_text(std::uint64_t bytes) {
   return fixed(number, 1) + " " + units[unit];
 }
 
+std::string ratio_text(double ratio) { return fixed(ratio, 3); }
+
 std::string seconds_text(double seconds) {
   if (seconds < 10) return fixed(seconds, 3) + " s";
   if (seconds < 120) return fixed(seconds, 0) + " s";

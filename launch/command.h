@@ -23,6 +23,7 @@ int exit_code(Code code);
 std::string error_line(std::string_view command, const Error& error);
 
 std::string bytes_text(std::uint64_t bytes);  // `512 B`, `1.5 MiB`
+std::string ratio_text(double ratio);         // `1.003`
 std::string seconds_text(double seconds);     // `0.012 s`, `3.4 s`, `2 min`, `5 h`, `3 d`
 
 // One JSON document, written key by key in the order of the calls. Numbers stay numbers; text is escaped.

@@ -118,13 +118,11 @@ std::string report_json(const Job& job, const Outcome& outcome) {
 
 void print_save(const Job& job, const Outcome& outcome, std::ostream& out) {
   const auto& report = outcome.report;
-  const auto unique = static_cast<double>(report.unique_bytes);
   out << "saved " << outcome.id.name() << ": " << job.source.model.name << " over " << to_string(job.parallel) << ", "
       << report.ranks << " ranks\n"
       << "  unique bytes      " << bytes_text(report.unique_bytes) << "\n"
-      << "  written           " << bytes_text(report.bytes_written) << " ("
-      << (unique > 0 ? static_cast<double>(report.bytes_written) / unique : 1) << " of unique)\n"
-      << "  most loaded rank  " << report.most_loaded_over_bound << " of the best possible\n"
+      << "  written           " << bytes_text(report.bytes_written) << "\n"
+      << "  most loaded rank  " << ratio_text(report.most_loaded_over_bound) << " of the best possible\n"
       << "  training stopped  " << seconds_text(report.stall_seconds) << " on rank " << job.environment.rank << " ("
       << seconds_text(report.stall_copy_seconds) << " copying)\n"
       << "  durable after     " << seconds_text(report.durable_seconds) << ", plan "
@@ -139,7 +137,7 @@ void print_load(const Job& job, const Outcome& outcome, std::ostream& out) {
       << "  needed            " << bytes_text(report.bytes_needed) << " over all ranks\n"
       << "  read              " << bytes_text(report.storage_bytes_read) << " from storage\n"
       << "  received          " << bytes_text(report.bytes_received) << " from other ranks\n"
-      << "  most loaded rank  " << report.most_loaded_over_bound << " of the best possible\n"
+      << "  most loaded rank  " << ratio_text(report.most_loaded_over_bound) << " of the best possible\n"
       << "  took              " << seconds_text(report.durable_seconds) << ", plan "
       << seconds_text(report.plan_seconds) << "\n"
       << "  staging peak      " << bytes_text(report.staging_peak_bytes) << " per rank at most\n";

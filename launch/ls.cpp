@@ -73,6 +73,10 @@ std::int64_t age_s(const Decision& decision) {
       0, std::chrono::duration_cast<std::chrono::seconds>(now).count() - decision.decided_unix_s);
 }
 
+std::string age_text(std::int64_t seconds) {
+  return seconds < 10 ? std::to_string(seconds) + " s" : seconds_text(static_cast<double>(seconds));
+}
+
 void print_text(const Catalog& catalog, const Usage& usage, std::ostream& out) {
   std::vector<std::array<std::string, 7>> rows = {{"ID", "STEP", "SIZE", "AGE", "RANKS", "SECTIONS", "LINE"}};
   for (const auto& decision : catalog.decisions) {
@@ -81,8 +85,7 @@ void print_text(const Catalog& catalog, const Usage& usage, std::ostream& out) {
     for (const auto& section : decision.sections) sections += (sections.empty() ? "" : ",") + section.name;
     const auto* line = catalog.abandoned(decision) ? "abandoned" : catalog.newest() == &decision ? "newest" : "";
     rows.push_back({decision.id.name(), std::to_string(decision.id.step.value), bytes_text(checkpoint_bytes(decision)),
-                    seconds_text(static_cast<double>(age_s(decision))), std::to_string(decision.world_size), sections,
-                    line});
+                    age_text(age_s(decision)), std::to_string(decision.world_size), sections, line});
   }
   if (rows.size() == 1) out << "no committed checkpoint\n";
   std::array<std::size_t, 7> widths{};

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <optional>
+#include <filesystem>
 
 #include "runtime/descriptor.h"
 #include "schema/safetensors.h"
@@ -81,7 +81,7 @@ Result<SourceModel> open_model(const std::vector<std::string>& names) {
     return SourceModel{std::move(model), nullptr};
   }
   VCKPT_TRY(auto file, ModelFile::open(names));
-  auto model = model_of_tensors(names[0], file->tensors());
+  auto model = model_of_tensors(std::filesystem::path(names[0]).filename().string(), file->tensors());
   return SourceModel{std::move(model), std::move(file)};
 }
 

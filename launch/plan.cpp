@@ -133,8 +133,9 @@ void print_text(const PlanArguments& arguments, const Planned& planned, const Pl
       << planned.bodies << " layout bodies\n"
       << "  unique          " << bytes_text(balance.unique_bytes) << "\n"
       << "  written         " << bytes_text(planned.bytes_written) << " in " << balance.pieces_written << " pieces\n"
-      << "  most loaded     " << bytes_text(balance.most_loaded_bytes) << ": " << ratio(most, balance.mean_bytes)
-      << " of the mean, " << ratio(most, balance.bound_bytes) << " of the best possible\n"
+      << "  most loaded     " << bytes_text(balance.most_loaded_bytes) << ": "
+      << ratio_text(ratio(most, balance.mean_bytes)) << " of the mean, " << ratio_text(ratio(most, balance.bound_bytes))
+      << " of the best possible\n"
       << "  manifest        " << bytes_text(planned.manifest_bytes) << "\n"
       << "  planned in      " << seconds_text(planned.plan_seconds) << ", again in "
       << seconds_text(planned.cached_plan_seconds) << "\n";
