@@ -151,6 +151,10 @@ class Launch {
                        "--deadline",
                        std::to_string(arguments_.deadline_s)};
     if (!arguments_.run.empty()) options.program.insert(options.program.end(), {"--run", arguments_.run});
+    // A successor listens where the ranks call.
+    constexpr std::string_view scheme = "tcp://";
+    if (address_.starts_with(scheme))
+      options.program.insert(options.program.end(), {"--bind", address_.substr(scheme.size())});
     VCKPT_TRY(auto child, Child::start(options));
     // Its first line is its address; what it logs is held back until then: one that cannot start is told in one line.
     std::ostringstream held_back;

@@ -105,3 +105,17 @@ TEST_CASE("SIGTERM ends all processes") {
   CHECK(ran.code == 143);
   CHECK(!alive(marker));
 }
+
+TEST_CASE("a coordinator that is killed is started again where the ranks call, if asked for") {
+  const TemporaryFolder folder;
+  const auto kill_it =
+      "test $RANK = 0 && for p in /proc/[0-9]*; do "
+      "if test \"$(cat $p/comm 2>&1)\" = vckpt-coordinat && tr '\\0' ' ' < $p/cmdline | grep -q '" +
+      folder.file("root") + "'; then kill -9 ${p#/proc/}; fi; done; ";
+  const auto save = kill_it + "exec " + vckpt_program() + " drill save --model llama:tiny --layout dp=2 --deadline 30";
+  const auto restarted = run_ranks(folder, 2, save, {"--deadline", "30", "--restart-coordinator"});
+  INFO(restarted.out << restarted.err);
+  CHECK(restarted.code == 0);
+  CHECK(holds(restarted.err, "the coordinator ended with signal 9"));
+  CHECK(holds(restarted.out, "[0] saved e000002-a000001-s000001"));
+}
