@@ -130,7 +130,9 @@ void add_ranges(LayoutBody& body, const std::vector<Bucketed>& parameters, ZeroP
       const auto& [held, room, count] = parameters[begin];
       const auto from = std::max(first, offset);
       const auto to = std::min(last, offset + count);
+      // A parameter without elements lies in no part; every rank names it, so that it is not missing.
       if (from < to) add_states(body, *held, Range{from - offset, to - offset});
+      if (room == 0) add_states(body, *held, Range{0, 0});
       offset += room;
     }
   }

@@ -102,3 +102,19 @@ TEST_CASE("fsdp cuts along the first dimension in ceil sized chunks, the last on
   CHECK(held_by(model, 6, "model.layers.0.mlp.gate_proj.weight").box == Box{{300, 0}, {44, 128}});
   CHECK(held_by(model, 6, "model.norm.weight").box == Box{{114}, {14}});
 }
+
+TEST_CASE("scalars and tensors without elements are held in every layout") {
+  const auto model = model_of_tensors("odd", {{"none", DType::f16, {0, 4}},
+                                              {"layers.0.count", DType::i64, {}},
+                                              {"layers.0.w", DType::f32, {3, 5}},
+                                              {"layers.1.flag", DType::boolean, {3}}});
+  for (const auto layout : {"dp=1", "tp=4", "dp=3,zero=1", "fsdp=5", "tp=2,fsdp=2,dp=2,zero=1", "pp=2,dp=2,zero=1"}) {
+    INFO(layout);
+    const auto planned = plan_save(shard(model, parse_parallel(layout).value(), Optimizer::adam).value());
+    if (!planned) FAIL(planned.error().message);
+    REQUIRE(planned->plan->sections.size() == 2);
+    CHECK(planned->plan->sections[0].tensors.size() == 4);
+    CHECK(planned->plan->sections[1].tensors.size() == 12);
+    CHECK(planned->balance.unique_bytes == (8 + 60 + 3) + 12 * (1 + 15 + 3));
+  }
+}
