@@ -183,7 +183,6 @@ Result<void> check_section_name(std::string_view name) {
 }
 
 Result<void> check_fqn(std::string_view fqn) {
-  if (fqn.empty()) return invalid("a tensor has an empty name");
   if (fqn.size() > fqn_bytes_max) {
     return invalid("tensor name '" + std::string(fqn.substr(0, 64)) + "...' has " + std::to_string(fqn.size()) +
                    " bytes; at most " + std::to_string(fqn_bytes_max));

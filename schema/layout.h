@@ -22,7 +22,7 @@ constexpr std::uint64_t tensors_max = 4'000'000;       // of one section
 constexpr std::uint64_t descriptors_max = 64'000'000;  // that are enumerated, of one section
 
 struct TensorSpec {
-  std::string fqn;  // opaque UTF-8, 1..fqn_bytes_max bytes
+  std::string fqn;  // opaque UTF-8, at most fqn_bytes_max bytes; safetensors files have empty ones too
   DType dtype = DType::u8;
   Dims shape;  // global
   auto operator<=>(const TensorSpec&) const = default;
@@ -77,7 +77,7 @@ struct Held {
 Box cut_box(const LayoutBody& body, const Entry& entry, const Coordinates& coordinates);
 Held held(const LayoutBody& body, const Entry& entry, const Coordinates& coordinates);
 
-// invalid, naming the fqn: a name that is empty, too long or not UTF-8, a shape that check_shape refuses, a tensor
+// invalid, naming the fqn: a name that is too long or not UTF-8, a shape that check_shape refuses, a tensor
 // index, slot, dimension, box or range out of bounds, cuts of zero parts, a coordinate >= parts, one fqn listed twice,
 // and sub-byte tensors cut inside a byte.
 Result<void> check_layout(const Layout& layout);
@@ -96,7 +96,7 @@ bool byte_aligned(const TensorSpec& spec, const Box& box);
 
 // 1..64 characters of [A-Za-z0-9_-]; otherwise invalid.
 Result<void> check_section_name(std::string_view name);
-// invalid unless 1..fqn_bytes_max bytes of well-formed UTF-8.
+// invalid unless at most fqn_bytes_max bytes of well-formed UTF-8.
 Result<void> check_fqn(std::string_view fqn);
 
 std::string to_string(const TensorSpec& spec);  // `layers.0.wq bf16 [4096, 4096]`

@@ -69,7 +69,9 @@ bool looks_like_part(std::string_view name) {
   return at != std::string_view::npos && parse_box(name.substr(at + 1)).has_value();
 }
 
-bool needs_escape(std::string_view fqn) { return fqn.starts_with('@') || fqn == metadata_key || looks_like_part(fqn); }
+bool needs_escape(std::string_view fqn) {
+  return fqn.empty() || fqn.starts_with('@') || fqn == metadata_key || looks_like_part(fqn);
+}
 
 Error no_piece(std::string_view name) {
   return corrupt("no stored piece has the name '" + std::string(name.substr(0, fqn_bytes_max)) + "'");

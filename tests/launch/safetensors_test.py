@@ -1,11 +1,14 @@
 """Python's safetensors opens every data file of a checkpoint, and the model file of a one-rank checkpoint equals the source
-model, tensor by tensor: safetensors_test.py VCKPT PYTHON, where PYTHON has the package; exit code 77 (skipped) if not."""
+model, tensor by tensor. So do models of every dtype and of odd names, saved by two ranks and exported by none:
+safetensors_test.py VCKPT PYTHON, where PYTHON has the package; exit code 77 (skipped) if not."""
 import glob
 import json
 import os
 import subprocess
 import sys
 import tempfile
+
+FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../schema/files")
 
 # name -> [dtype, shape, digest] of every tensor in the files, by the package's own reader.
 READER = """
@@ -39,8 +42,8 @@ def write_source(path):
         file.write(len(header).to_bytes(8, "little") + header + data)
 
 
-def save(vckpt, root, model, layout, ranks, *options):
-    subprocess.run([vckpt, "run", "-n", str(ranks), "--root", root, "--", vckpt, "drill", "save", "--model", model,
+def drill(vckpt, what, root, model, layout, ranks, *options):
+    subprocess.run([vckpt, "run", "-n", str(ranks), "--root", root, "--", vckpt, "drill", what, "--model", model,
                     "--layout", layout, *options], check=True, stdout=subprocess.DEVNULL)
 
 
@@ -52,7 +55,7 @@ def main(vckpt, python):
         root, source, exported = (os.path.join(folder, name) for name in ("one", "m.safetensors", "x.safetensors"))
         write_source(source)
         truth = opened(python, [source])
-        save(vckpt, root, source, "dp=1", 1)
+        drill(vckpt, "save", root, source, "dp=1", 1)
         stored, = glob.glob(root + "/data/*/model/*/*.safetensors")
         # A name that could be read as that of a piece is escaped; a tensor without elements is in the manifest alone.
         expected = {(f"@{name}@" if name == "tiny@0+1" else name): tensor for name, tensor in truth.items()
@@ -64,13 +67,25 @@ def main(vckpt, python):
         assert opened(python, [exported]) == truth
 
         root = os.path.join(folder, "four")
-        save(vckpt, root, "llama:tiny", "tp=2,dp=2,zero=1", 4, "--optimizer", "adam")
+        drill(vckpt, "save", root, "llama:tiny", "tp=2,dp=2,zero=1", 4, "--optimizer", "adam")
         files = glob.glob(root + "/data/*/*/*/*.safetensors")
         assert len(files) == 8, files
         for path in files:
             assert opened(python, [path]), path
             with open(path, "rb") as file:
                 assert (8 + int.from_bytes(file.read(8), "little")) % 4096 == 0, path
+
+        # The files of the format's own tests.
+        models = [path for path in glob.glob(os.path.join(FILES, "*.safetensors"))
+                  if not os.path.basename(path).startswith("st-bad-")]
+        assert len(models) > 10, models
+        for path in models:
+            root = os.path.join(folder, os.path.basename(path) + "-root")
+            exported = os.path.join(folder, os.path.basename(path))
+            drill(vckpt, "save", root, path, "tp=2", 2)
+            drill(vckpt, "load", root, path, "fsdp=3", 3, "--verify")
+            subprocess.run([vckpt, "export", root, exported], check=True, stdout=subprocess.DEVNULL)
+            assert opened(python, [exported]) == opened(python, [path]), path
     print("all files open")
 
 
