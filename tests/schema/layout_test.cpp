@@ -137,16 +137,16 @@ TEST_CASE("section names are 1 to 64 plain characters", "[layout]") {
 }
 
 TEST_CASE("names are 1 to 4096 bytes of UTF-8", "[layout]") {
-  for (const char* good : {"", "w", "layers.0.wq", "a/b\n", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\xA7\xAA", "\xED\x9F\xBF",
-                           "\xEE\x80\x80", "\xF4\x8F\xBF\xBF"}) {
+  for (const char* good : {"", "w", "layers.0.wq", "a/b\n", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\xA7\xAA",
+                           "\xED\x9F\xBF", "\xEE\x80\x80", "\xF4\x8F\xBF\xBF"}) {
     INFO(good);
     CHECK(check_fqn(good).has_value());
   }
   CHECK(check_fqn(std::string(fqn_bytes_max, 'n')).has_value());
   CHECK_FALSE(check_fqn(std::string(fqn_bytes_max + 1, 'n')).has_value());
   // A lone continuation, cut off, overlong, surrogate, beyond Unicode, never a lead.
-  for (const char* bad : {"\x80", "\xC3", "a\xE2\x82", "\xC0\xAF", "\xE0\x80\xAF", "\xF0\x80\x80\xAF",
-                          "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\xE2\x28\xA1"}) {
+  for (const char* bad : {"\x80", "\xC3", "a\xE2\x82", "\xC0\xAF", "\xE0\x80\xAF", "\xF0\x80\x80\xAF", "\xED\xA0\x80",
+                          "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\xE2\x28\xA1"}) {
     INFO(bad);
     CHECK_FALSE(check_fqn(bad).has_value());
   }

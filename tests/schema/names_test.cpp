@@ -63,8 +63,8 @@ TEST_CASE("names that could be taken for another form are escaped", "[names]") {
 
 TEST_CASE("names that no piece has are corrupt", "[names]") {
   for (const char* name :
-       {"", "@", "@a", "@a@", "@a@1+2", "@w@0+2", "__metadata__", "__metadata__@0+1", "w@0+2@0+2", "@@x",
-        "@@x@1+", "@@x@01+2", "@@x@1+2x3", "@@x@18446744073709551615+1", "\xFF", "\xFF@0+1"}) {
+       {"", "@", "@a", "@a@", "@a@1+2", "@w@0+2", "__metadata__", "__metadata__@0+1", "w@0+2@0+2", "@@x", "@@x@1+",
+        "@@x@01+2", "@@x@1+2x3", "@@x@18446744073709551615+1", "\xFF", "\xFF@0+1"}) {
     INFO(name);
     const auto parsed = names::parse_piece(name);
     REQUIRE_FALSE(parsed.has_value());
