@@ -75,12 +75,15 @@ class CallMatch {
   const Call& first() const { return *calls_[first_.value]; }
   Offers& offers() { return offers_; }
 
-  std::vector<Rank> missing() const {
-    std::vector<Rank> ranks;
+  // What the call still waits for when its deadline has passed; nothing when all has come.
+  std::optional<Error> awaited(const Roster& roster, const BodyTable& bodies) const {
+    std::vector<Rank> missing;
     for (std::uint32_t rank = 0; rank < calls_.size(); ++rank) {
-      if (!calls_[rank]) ranks.push_back(Rank{rank});
+      if (!calls_[rank]) missing.push_back(Rank{rank});
     }
-    return ranks;
+    if (!missing.empty()) return unavailable("not called by " + roster.describe(missing) + " within the deadline");
+    if (!offers_.bodies_known(bodies)) return unavailable("the layouts that were asked for did not come");
+    return std::nullopt;
   }
 
   std::vector<const std::vector<ItemOffer>*> items() const {

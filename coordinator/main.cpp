@@ -25,6 +25,7 @@
 #include "runtime/posix_storage.h"
 #include "runtime/tbb_compute.h"
 #include "runtime/zmq_channel.h"
+#include "schema/exit_code.h"
 
 namespace vckpt {
 namespace {
@@ -42,25 +43,8 @@ struct Arguments {
   bool take_over = false;
 };
 
-int exit_code(Code code) {
-  switch (code) {
-    case Code::invalid: return 2;
-    case Code::not_found: return 3;
-    case Code::corrupt: return 4;
-    case Code::unavailable: return 5;
-    case Code::exhausted: return 6;
-    case Code::aborted: return 7;
-    case Code::internal: return 70;
-  }
-  return 70;
-}
-
 int fail(const Error& error) {
-  auto line = error.message;
-  for (auto& character : line) {
-    if (character == '\n') character = ' ';
-  }
-  std::fprintf(stderr, "vckpt-coordinator: %s: %s\n", std::string(to_string(error.code)).c_str(), line.c_str());
+  std::fprintf(stderr, "%s\n", error_line("vckpt-coordinator", error).c_str());
   return exit_code(error.code);
 }
 

@@ -279,13 +279,8 @@ void SaveAttempt::tick(CallContext& context) {
   if (ended()) return;
   const auto deadline = context.settings.deadline;
   if (stage_ == Stage::collecting && changed_ + deadline < context.now) {
-    const auto missing = match_.missing();
-    if (!missing.empty()) {
-      return fail(context, unavailable(describe() + ": not called by " + context.roster.describe(missing) +
-                                       " within the deadline"));
-    }
-    if (!match_.offers().bodies_known(context.bodies)) {
-      return fail(context, unavailable(describe() + ": the layouts that were asked for did not come"));
+    if (const auto error = match_.awaited(context.roster, context.bodies)) {
+      return fail(context, error->with_context(describe()));
     }
   }
   if (stage_ == Stage::writing) {

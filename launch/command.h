@@ -1,4 +1,4 @@
-// What all commands have in common: exit codes, one-line errors, numbers for people, JSON text.
+// What all commands have in common: exit codes, numbers for people, JSON text.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "schema/box.h"
+#include "schema/exit_code.h"
 #include "schema/result.h"
 
 namespace vckpt::launch {
@@ -15,12 +16,6 @@ namespace vckpt::launch {
 constexpr int exit_ok = 0;
 constexpr int exit_check_failed = 1;
 constexpr int exit_usage = 2;
-
-// 2 invalid, 3 not_found, 4 corrupt, 5 unavailable, 6 exhausted, 7 aborted, 70 internal.
-int exit_code(Code code);
-
-// `vckpt COMMAND: CODE: message`, one line whatever the message holds.
-std::string error_line(std::string_view command, const Error& error);
 
 std::string bytes_text(std::uint64_t bytes);  // `512 B`, `1.5 MiB`
 std::string ratio_text(double ratio);         // `1.003`

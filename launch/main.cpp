@@ -125,13 +125,13 @@ int run_command(const Command& command) {
   try {
     const auto done = command.run();
     if (done) return *done;
-    std::cerr << error_line(command.app->get_name(), done.error()) << std::endl;
+    std::cerr << error_line("vckpt " + command.app->get_name(), done.error()) << std::endl;
     return exit_code(done.error().code);
   } catch (const std::bad_alloc&) {
-    std::cerr << error_line(command.app->get_name(), exhausted("out of memory")) << std::endl;
+    std::cerr << error_line("vckpt " + command.app->get_name(), exhausted("out of memory")) << std::endl;
     return exit_code(Code::exhausted);
   } catch (const std::exception& error) {
-    std::cerr << error_line(command.app->get_name(), internal(error.what())) << std::endl;
+    std::cerr << error_line("vckpt " + command.app->get_name(), internal(error.what())) << std::endl;
     return exit_code(Code::internal);
   }
 }
@@ -158,7 +158,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     auto what = std::string(error.what());
     if (vckpt.get_subcommands().empty() && end - argv > 1) what = "there is no command '" + std::string(argv[1]) + "'";
-    std::cerr << error_line("usage", invalid(what + "; see vckpt --help")) << std::endl;
+    std::cerr << error_line("vckpt usage", invalid(what + "; see vckpt --help")) << std::endl;
     return exit_usage;
   }
   for (const auto& command : commands) {
