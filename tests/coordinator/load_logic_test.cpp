@@ -128,7 +128,7 @@ TEST_CASE("a superseded coordinator loads nothing", "[coordinator][load]") {
   CHECK(job.take<Aborted>().size() == 2);
 }
 
-TEST_CASE("storage that fails is asked again; a plan that fails is told", "[coordinator][load]") {
+TEST_CASE("storage that fails is asked again, and a plan that fails is told", "[coordinator][load]") {
   Job job;
   job.save(1, 6);
   const int which = GENERATE(0, 1, 2, 3);

@@ -14,7 +14,7 @@ Decision committed(const CheckpointId& id, std::optional<CheckpointId> parent = 
   return decision;
 }
 
-TEST_CASE("a session is joined when all ranks are there; until then joins get a pulse", "[coordinator][join]") {
+TEST_CASE("a session is joined when all ranks are there, until then joins get a pulse", "[coordinator][join]") {
   Desk desk;
   desk.serve();
   desk.join_one(0, 2);
