@@ -119,10 +119,15 @@ void LoadRun::move(Phase phase, std::uint64_t bytes) {
 void LoadRun::pump() {
   if (error_) return end_if_quiet();
   if (ended_) return;
-  admit_rounds();
-  if (error_) return;
-  read_blocks();
-  post_rounds();
+  // A round that nobody else takes part in ends while it is posted: its staging and its turn are free for the next.
+  std::size_t done_before = 0;
+  do {
+    done_before = rounds_done_;
+    admit_rounds();
+    if (error_) return;
+    read_blocks();
+    post_rounds();
+  } while (!error_ && !ended_ && rounds_done_ != done_before);
   if (error_ || ended_ || tasks_in_flight_ != 0 || rounds_done_ != rounds_.size()) return;
   ended_ = true;
   receipt_.staging_peak_bytes = seams_.arena.peak_bytes();

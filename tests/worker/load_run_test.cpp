@@ -76,6 +76,25 @@ TEST_CASE("a load of many chunks goes in rounds within the budget", "[load_run]"
   }
 }
 
+// Its rounds end where they are posted: nobody else's bytes come later and set the next ones going.
+TEST_CASE("a lone rank goes through all rounds, however few of them its budget holds", "[load_run]") {
+  const TensorSpec big{"big", DType::u8, {9'000'000}};
+  RunRank lone;
+  lone.hold("model", big, whole(big.shape));
+  lone.seal();
+  std::vector<RunRank> ranks;
+  ranks.push_back(std::move(lone));
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    for (const std::uint64_t budget : {1 << 20, 2 << 20, 3 << 20, 5 << 20}) {
+      CAPTURE(seed, budget);
+      RunMachine machine(DiskOptions{.seed = seed});
+      const auto saved = save_world(machine, ranks);
+      ranks[0].fill(std::byte{0xCD});
+      check_loaded(ranks, run_loads(machine, saved, ranks, budget));
+    }
+  }
+}
+
 TEST_CASE("any flipped bit is found and named, whoever reads it", "[load_run]") {
   std::mt19937_64 random(99);
   const auto sources = mixed_ranks(3, 21);
