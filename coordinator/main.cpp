@@ -23,6 +23,7 @@
 #include "runtime/descriptor.h"
 #include "runtime/host_address.h"
 #include "runtime/posix_storage.h"
+#include "runtime/stream_socket.h"
 #include "runtime/tbb_compute.h"
 #include "runtime/zmq_channel.h"
 #include "schema/exit_code.h"
@@ -30,6 +31,7 @@
 namespace vckpt {
 namespace {
 
+constexpr auto refusal_wait = std::chrono::milliseconds(500);
 constexpr auto farewell = std::chrono::milliseconds(200);  // for the last messages, when there was an error
 
 struct Arguments {
@@ -106,6 +108,14 @@ Duration to_duration(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 
+// A coordinator that was killed, or has left, need not be asked and waited for.
+bool nobody_listens(const std::string& endpoint) {
+  if (endpoint.empty()) return true;
+  const auto parsed = parse_endpoint(endpoint);
+  const auto host = parsed ? resolve_host(parsed->host) : Result<HostAddress>(parsed.error());
+  return host && refuses_connections(host->number, parsed->port, refusal_wait);
+}
+
 // Everything that lives on the actor, from the first look at the root to the exit.
 class Program {
  public:
@@ -132,7 +142,7 @@ class Program {
       run_ = **run;
       newest_epoch(storage_, [this](Result<std::optional<EpochRecord>> epoch) {
         if (!epoch) return finish(epoch.error());
-        if (!*epoch || (*epoch)->endpoint.empty()) return serve();
+        if (!*epoch || nobody_listens((*epoch)->endpoint)) return serve();
         ask(**epoch);
       });
     });

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <charconv>
 #include <memory>
+#include <string_view>
 
 namespace vckpt {
 
@@ -37,6 +39,22 @@ Result<HostAddress> resolve_host(const std::string& host) {
   HostAddress address{number.data(), chosen->ai_family == AF_INET6, false};
   address.any = address.number == "0.0.0.0" || address.number == "::";
   return address;
+}
+
+Result<Endpoint> parse_endpoint(const std::string& text) {
+  constexpr std::string_view scheme = "tcp://";
+  const Error error = invalid("'" + text + "' is not an address of the form tcp://host:port");
+  const auto colon = text.rfind(':');
+  if (!text.starts_with(scheme) || colon == std::string::npos || colon <= scheme.size()) return error;
+  Endpoint endpoint;
+  endpoint.host = text.substr(scheme.size(), colon - scheme.size());
+  if (endpoint.host.front() == '[' && endpoint.host.back() == ']') {
+    endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);
+  }
+  const auto* end = text.data() + text.size();
+  const auto [stop, failed] = std::from_chars(text.data() + colon + 1, end, endpoint.port);
+  if (failed != std::errc{} || stop != end || endpoint.host.empty()) return error;
+  return endpoint;
 }
 
 std::string this_host() {

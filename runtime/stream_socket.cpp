@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -150,6 +151,16 @@ Result<Descriptor> dial_tcp(const std::string& numeric_host, std::uint16_t port)
     return system_error(what);
   }
   return socket;
+}
+
+bool refuses_connections(const std::string& numeric_host, std::uint16_t port, std::chrono::milliseconds wait) {
+  const auto address = tcp_address(numeric_host, port);
+  const Descriptor socket(address ? ::socket(address->get()->sa_family, stream_flags, 0) : -1);
+  if (!socket) return false;
+  if (::connect(socket.number(), address->get(), address->length) == 0) return false;
+  if (errno != EINPROGRESS) return errno == ECONNREFUSED;
+  pollfd dialing{socket.number(), POLLOUT, 0};
+  return ::poll(&dialing, 1, static_cast<int>(wait.count())) == 1 && connection_error(socket) == ECONNREFUSED;
 }
 
 int connection_error(const Descriptor& socket) {

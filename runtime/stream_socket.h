@@ -2,6 +2,7 @@
 // All are non-blocking and closed on exec.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,6 +36,9 @@ Result<TcpListener> listen_tcp(const std::string& numeric_host);
 // Nothing: the listener is busy, ask again later.
 Result<std::optional<Descriptor>> dial_unix(const std::string& name);
 Result<Descriptor> dial_tcp(const std::string& numeric_host, std::uint16_t port);
+
+// Whether that machine says that nobody listens there. No, when it says anything else, or nothing in `wait`. Blocks.
+bool refuses_connections(const std::string& numeric_host, std::uint16_t port, std::chrono::milliseconds wait);
 
 // 0, or the errno with which connecting failed.
 int connection_error(const Descriptor& socket);

@@ -6,21 +6,18 @@
 
 #include <memory>
 
+#include "runtime/host_address.h"
+
 namespace vckpt {
 
 Result<std::string> route_address(const std::string& endpoint) {
-  const std::string scheme = "tcp://";
-  const auto colon = endpoint.rfind(':');
-  if (!endpoint.starts_with(scheme) || colon == std::string::npos || colon <= scheme.size()) {
-    return invalid("coordinator '" + endpoint + "' is not an address of the form tcp://host:port");
-  }
-  std::string host = endpoint.substr(scheme.size(), colon - scheme.size());
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  const std::string port = endpoint.substr(colon + 1);
+  const auto parsed = parse_endpoint(endpoint);
+  if (!parsed) return parsed.error().with_context("coordinator");
   addrinfo hints{};
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
-  if (const int error = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
+  if (const int error = ::getaddrinfo(parsed->host.c_str(), std::to_string(parsed->port).c_str(), &hints, &found);
+      error != 0) {
     return invalid("coordinator '" + endpoint + "': " + ::gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, ::freeaddrinfo);

@@ -73,6 +73,7 @@ class Process {
   }
   void terminate() const { ::kill(pid_, SIGTERM); }
   void kill() const { ::kill(pid_, SIGKILL); }
+  void pause() const { ::kill(pid_, SIGSTOP); }
 
   // The exit code; -1 for a signal, -2 when it does not end.
   int wait() {
@@ -141,7 +142,7 @@ TEST_CASE("the coordinator prints its address, leaves a root that the next one t
   check_refused({"--root", root, "--run", "other"}, 2, "belongs to run 'test', not to 'other'");
 }
 
-TEST_CASE("a coordinator that was killed, and one without workers, are taken over", "[coordinator][program]") {
+TEST_CASE("a coordinator that was killed, that is stopped, or has no workers is taken over", "[coordinator][program]") {
   const TemporaryFolder folder;
   Process idle({"--root", folder.file("root")});
   CHECK_FALSE(idle.line().empty());
@@ -151,6 +152,9 @@ TEST_CASE("a coordinator that was killed, and one without workers, are taken ove
   CHECK(second.wait() == -1);
   Process third({"--root", folder.file("root")});
   CHECK_FALSE(third.line().empty());
+  third.pause();  // its port still takes connections
+  Process fourth({"--root", folder.file("root")});
+  CHECK_FALSE(fourth.line().empty());
 }
 
 // The only worker of a session: joins, and says goodbye when it is told to.
