@@ -121,13 +121,18 @@ void print_save(const Job& job, const Outcome& outcome, std::ostream& out) {
   out << "saved " << outcome.id.name() << ": " << job.source.model.name << " over " << to_string(job.parallel) << ", "
       << report.ranks << " ranks\n"
       << "  unique bytes      " << bytes_text(report.unique_bytes) << "\n"
-      << "  written           " << bytes_text(report.bytes_written) << "\n"
-      << "  most loaded rank  " << ratio_text(report.most_loaded_over_bound) << " of the best possible\n"
-      << "  training stopped  " << seconds_text(report.stall_seconds) << " on rank " << job.environment.rank << " ("
+      << "  written           " << bytes_text(report.bytes_written) << "\n";
+  if (report.most_loaded_over_bound > 0) {
+    out << "  most loaded rank  " << ratio_text(report.most_loaded_over_bound) << " of the best possible\n"
+        << "  plan              " << (report.plan_cached ? "known" : "made in " + seconds_text(report.plan_seconds))
+        << "\n"
+        << "  staging peak      " << bytes_text(report.staging_peak_bytes) << " per rank at most\n";
+  } else {
+    out << "  the coordinator was lost after the commit, which storage shows\n";
+  }
+  out << "  training stopped  " << seconds_text(report.stall_seconds) << " on rank " << job.environment.rank << " ("
       << seconds_text(report.stall_copy_seconds) << " copying)\n"
-      << "  durable after     " << seconds_text(report.durable_seconds) << ", plan "
-      << (report.plan_cached ? "known" : "made in " + seconds_text(report.plan_seconds)) << "\n"
-      << "  staging peak      " << bytes_text(report.staging_peak_bytes) << " per rank at most\n";
+      << "  durable after     " << seconds_text(report.durable_seconds) << "\n";
 }
 
 void print_load(const Job& job, const Outcome& outcome, std::ostream& out) {

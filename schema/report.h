@@ -1,4 +1,5 @@
-// What a save or load says about itself. Keys of the JSON form are the field names.
+// What a save or load says about itself. Keys of the JSON form are the field names. A rank whose coordinator was lost
+// after the commit knows of the whole job only the bytes; the rest is zero.
 #pragma once
 
 #include <cstdint>

@@ -191,6 +191,8 @@ struct WorkerLogic::State {
     } else if (read.decision->verdict == Verdict::commit) {
       Report report;
       report.ranks = member.settings().world_size;
+      for (const auto& section : read.decision->sections) report.unique_bytes += section.data_bytes;
+      report.bytes_written = report.unique_bytes;
       call->outcome = report;
     } else {
       call->outcome = aborted(call->name() + " was given up: " + read.decision->reason);

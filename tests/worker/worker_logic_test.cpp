@@ -364,8 +364,10 @@ TEST_CASE("a lost coordinator: the decision on storage ends the save", "[logic]"
   const auto ended = [&] { return bench.all<effect::SaveEnded>().at(0).report; };
   SECTION("committed") {
     decision.verdict = Verdict::commit;
+    decision.sections = {{"model", 1, 100}, {"optimizer", 2, 11}};
     bench.feed(event::DecisionRead{Ordinal{1}, decision});
-    CHECK(ended().has_value());
+    REQUIRE(ended().has_value());
+    CHECK(ended()->unique_bytes == 111);
   }
   SECTION("aborted") {
     decision.reason = "rank 3 was lost";
