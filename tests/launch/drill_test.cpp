@@ -1,6 +1,7 @@
 // Saves and loads by real processes, in one layout and another, with the reports held to their promises.
 #include <cstdlib>
 
+#include "tests/launch/jobs.h"
 #include "tests/launch/program.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
@@ -9,58 +10,6 @@ using namespace vckpt;
 using namespace vckpt::launch;
 
 namespace {
-
-double number(const std::string& json, const std::string& key) {
-  const auto at = json.find("\"" + key + "\":");
-  INFO(json);
-  REQUIRE(at != std::string::npos);
-  return std::strtod(json.c_str() + at + key.size() + 3, nullptr);
-}
-
-// One root, with jobs that save to it and load from it.
-struct Jobs {
-  TemporaryFolder folder;
-  std::string model;
-  std::string optimizer = "adam";
-  std::string deadline_s = "60";
-
-  std::string root() const { return folder.file("root"); }
-
-  Ran run(const std::string& what, int ranks, const std::string& layout,
-          const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments = {"run",         "-n",       std::to_string(ranks),
-                                          "--root",      root(),     "--deadline",
-                                          deadline_s,    "--",       vckpt_program(),
-                                          "drill",       what,       "--model",
-                                          model,         "--layout", layout,
-                                          "--optimizer", optimizer,  "--deadline",
-                                          deadline_s,    "--report", folder.file("report.json")};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return vckpt_command(arguments);
-  }
-
-  std::string save(int ranks, const std::string& layout, const std::vector<std::string>& more = {}) const {
-    const auto ran = run("save", ranks, layout, more);
-    INFO(model << " saved over " << layout << "\n" << ran.out << ran.err);
-    REQUIRE(ran.code == 0);
-    const auto report = read_file(folder.file("report.json"));
-    CHECK(number(report, "ranks") == ranks);
-    CHECK(number(report, "bytes_written") == number(report, "unique_bytes"));
-    CHECK(number(report, "most_loaded_over_bound") <= 1.01);
-    return report;
-  }
-
-  std::string load(int ranks, const std::string& layout, const std::vector<std::string>& more = {}) const {
-    auto options = std::vector<std::string>{"--verify"};
-    options.insert(options.end(), more.begin(), more.end());
-    const auto ran = run("load", ranks, layout, options);
-    INFO(model << " loaded over " << layout << "\n" << ran.out << ran.err);
-    REQUIRE(ran.code == 0);
-    const auto report = read_file(folder.file("report.json"));
-    CHECK(report.find("\"verified\":true") != std::string::npos);
-    return report;
-  }
-};
 
 struct Layout {
   int ranks;

@@ -1,6 +1,7 @@
 // `vckpt run` with small shell programs as ranks.
 #include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "tests/launch/program.h"
 #include "tests/support/catch.h"
@@ -104,6 +105,18 @@ TEST_CASE("SIGTERM ends all processes") {
   INFO(ran.err);
   CHECK(ran.code == 143);
   CHECK(!alive(marker));
+}
+
+TEST_CASE("what a killed run has started ends with it") {
+  const TemporaryFolder folder;
+  const auto marker = folder.file("marker");
+  const auto ran =
+      run_ranks(folder, 2, "test $RANK = 1 && kill -KILL $PPID; exec /bin/sh -c 'sleep 1000; :' " + marker);
+  CHECK(ran.code == 137);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  // The folder is in the command lines of the ranks and of the coordinator.
+  while (alive(folder.file("")) && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  CHECK(!alive(folder.file("")));
 }
 
 TEST_CASE("a coordinator that is killed is started again where the ranks call, if asked for") {
