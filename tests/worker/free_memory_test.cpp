@@ -42,7 +42,8 @@ TEST_CASE("free memory is what the machine and every control group leave", "[fre
 TEST_CASE("the address towards a coordinator on loopback is none", "[route_address]") {
   CHECK(route_address("tcp://127.0.0.1:1234").value().empty());
   CHECK(route_address("tcp://localhost:1234").value().empty());
-  for (const auto* endpoint : {"", "tcp://", "127.0.0.1:80", "tcp://host", "tcp://:80", "udp://127.0.0.1:80", "tcp://host:", "tcp://host:65536"}) {
+  for (const auto* endpoint : {"", "tcp://", "127.0.0.1:80", "tcp://host", "tcp://:80", "udp://127.0.0.1:80",
+                               "tcp://host:", "tcp://host:65536"}) {
     CAPTURE(endpoint);
     CHECK(route_address(endpoint).error().code == Code::invalid);
   }
