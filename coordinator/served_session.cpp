@@ -58,8 +58,8 @@ bool ServedSession::on_failed(CallContext& context, Rank rank, const Failed& fai
   const auto ordinal = failed.ordinal;
   if (ordinal.value == 0 || ordinal.value - 1 >= first_open_.value + calls_in_flight_max) return false;
   if (answer_ended(context, rank, ordinal)) return true;
-  const auto error = failed.error.with_context("call " + std::to_string(ordinal.value) + ": " + roster_.describe(rank) +
-                                               " failed in phase " + std::string(to_string(failed.phase)));
+  const auto error =
+      failed.error.with_context(roster_.describe(rank) + " failed in phase " + std::string(to_string(failed.phase)));
   const auto found = calls_.find(ordinal);
   if (found == calls_.end()) {  // before any rank called it: the others will hear of it when they call
     ended_[ordinal] = {Aborted{ordinal, error}, Attempt{}};

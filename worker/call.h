@@ -37,7 +37,7 @@ struct Call {
   Phase phase = Phase::call;
   std::uint64_t bytes = 0;
   TimePoint moved_at;            // the last change of phase or bytes
-  std::optional<Error> failure;  // of this rank
+  std::optional<Error> failure;  // of this rank, as the coordinator is told
   std::optional<Result<Report>> outcome;
   std::shared_ptr<const SaveSlice> save_slice;
   std::shared_ptr<const LoadSlice> load_slice;

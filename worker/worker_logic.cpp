@@ -65,8 +65,11 @@ struct WorkerLogic::State {
     emit(effect::StopRun{call.ordinal});
   }
 
+  // What the caller is told of this rank's own failure.
+  Error own_failure(const Call& call) const { return call.failure->with_context(member.self() + ": " + call.name()); }
+
   void fail(Call& call, const Error& error, TimePoint now) {
-    call.failure = error.with_context(member.self() + ": " + call.name());
+    call.failure = error;
     stop_run(call);
     enter(call, Stage::failing, now);
   }
@@ -80,12 +83,12 @@ struct WorkerLogic::State {
       enter(call, Stage::checking, now);
       emit(effect::ReadDecision{call.ordinal, *call.id});
     } else {
-      call.outcome = *call.failure;
+      call.outcome = own_failure(call);
     }
   }
 
   void settle_all(const Error& error, TimePoint now) {
-    for (auto& call : calls) settle(call, error.with_context(call.name()), now);
+    for (auto& call : calls) settle(call, error, now);
   }
 
   void release(Call& call, Result<void> staged, TimePoint now) {
@@ -183,7 +186,7 @@ struct WorkerLogic::State {
     Call* call = find(read.ordinal);
     if (call == nullptr || call->outcome || call->stage != Stage::checking) return;
     if (!read.decision) {
-      Error error = *call->failure;
+      Error error = own_failure(*call);
       if (read.decision.error().code != Code::not_found) {
         error.message += "; its decision cannot be read: " + read.decision.error().message;
       }
@@ -294,7 +297,9 @@ struct WorkerLogic::State {
     Call* call = find(message.ordinal);
     if (call == nullptr || call->outcome) return;
     stop_run(*call);
-    call->outcome = call->failure ? *call->failure : message.error.with_context(call->name());
+    // The first failure of the job counts; what went wrong here as well may only follow from it.
+    const bool ours = call->failure && message.error.message.find(call->failure->message) != std::string::npos;
+    call->outcome = ours ? own_failure(*call) : message.error.with_context(call->name());
   }
 
   // ---- after every event
@@ -304,7 +309,7 @@ struct WorkerLogic::State {
     const Duration deadline = member.deadline();
     if (call.stage == Stage::failing && now - call.stage_since >= deadline) return settle(call, *call.failure, now);
     if (call.stage == Stage::checking && now - call.stage_since >= deadline) {
-      call.outcome = *call.failure;
+      call.outcome = own_failure(call);
     } else if (call.stage == Stage::running && now - call.moved_at >= deadline) {
       fail(call,
            unavailable("phase " + std::string(to_string(call.phase)) + ": nothing moved for " + in_seconds(deadline) +

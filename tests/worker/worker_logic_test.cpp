@@ -288,6 +288,20 @@ TEST_CASE("two saves are in flight, the third waits for one of them", "[logic]")
   CHECK(bench.sent<LoadCall>().size() == 1);
 }
 
+TEST_CASE("the job's first failure is told, also to a rank that failed because of it", "[logic]") {
+  Bench bench;
+  bench.join();
+  bench.call_save(1);
+  bench.hear_slice(1);
+  bench.feed(event::SaveRunEnded{Ordinal{1}, not_found("file 'x': its folder is gone"), 0});
+  REQUIRE(bench.sent<Failed>().size() == 1);
+  CHECK(bench.sent<Failed>()[0].error == not_found("file 'x': its folder is gone"));
+  bench.hear(Aborted{Ordinal{1}, exhausted("rank 0 (node-a) failed in phase write: no space")});
+  const auto error = bench.all<effect::SaveEnded>().at(0).report.error();
+  CHECK(error.code == Code::exhausted);
+  CHECK(error.message == "save of step 100 (call 1): rank 0 (node-a) failed in phase write: no space");
+}
+
 TEST_CASE("a rank that cannot take part says so until the call is aborted, and returns its own error", "[logic]") {
   Bench bench;
   bench.join();
@@ -296,7 +310,7 @@ TEST_CASE("a rank that cannot take part says so until the call is aborted, and r
   REQUIRE(bench.sent<Failed>().size() == 2);
   CHECK(bench.sent<Failed>()[0].error.code == Code::invalid);
   CHECK(bench.all<effect::SaveEnded>().empty());
-  bench.hear(Aborted{Ordinal{1}, aborted("rank 1 failed")});
+  bench.hear(Aborted{Ordinal{1}, invalid("rank 1 (node-b) failed in phase call: tensor 'w': no memory")});
   const auto ended = bench.all<effect::SaveEnded>();
   REQUIRE(ended.size() == 1);
   CHECK(ended[0].report.error().code == Code::invalid);
@@ -465,7 +479,7 @@ TEST_CASE("a failed load poisons its sections until a load of all of it succeeds
   REQUIRE(bench.sent<Failed>().size() == 2);
   CHECK(bench.sent<Failed>()[1].error.message.find("section 'model' holds a mixture since call 1") !=
         std::string::npos);
-  bench.hear(Aborted{Ordinal{2}, aborted("rank 1 cannot")});
+  bench.hear(Aborted{Ordinal{2}, bench.sent<Failed>()[1].error.with_context("rank 1 (node-b) failed")});
   CHECK(bench.all<effect::SaveEnded>().at(0).report.error().code == Code::invalid);
 
   const auto load = [&](std::uint64_t ordinal, LoadOptions options) {
