@@ -9,7 +9,7 @@
 namespace vckpt::testing {
 
 struct Fault {
-  std::string who;     // `coordinator`, or the number of a rank
+  std::string who;     // `coordinator`, the number of a rank, or `*`
   std::string calls;   // names of libc, separated by commas; empty: every one that is intercepted
   std::string path;    // a part of it
   int at = 1;          // the first, the second... such call; 0: every one

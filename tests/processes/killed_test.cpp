@@ -1,59 +1,14 @@
 // Processes killed with SIGKILL at every phase of a save: the others are told who and when, the last good checkpoint
 // loads, nothing undecided is loaded, and the next save works.
-#include <algorithm>
 #include <cstdlib>
 
-#include "tests/launch/jobs.h"
-#include "tests/processes/fault.h"
+#include "tests/processes/struck_save.h"
 #include "tests/support/catch.h"
 
 namespace vckpt::testing {
 namespace {
 
-using launch::Jobs;
 using launch::Ran;
-
-constexpr int ranks = 3;
-constexpr auto layout = "fsdp=3";
-constexpr auto other_layout = "dp=3";  // of another plan
-
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-// What must be true after any fault in the save of step 2: step 1 is there, step 2 only if it was decided, what is
-// there is whole and loads bit exact, and step 3 is saved.
-void check_afterwards(const Jobs& jobs) {
-  const auto steps = jobs.steps();
-  REQUIRE(!steps.empty());
-  CHECK(steps.front() == 1);
-  CHECK(steps.size() <= 2);
-  const auto newest = steps.back();
-  CHECK((newest == 1 || newest == 2));
-  CHECK(launch::number(jobs.load(2, "tp=2"), "step") == static_cast<double>(newest));
-  jobs.save(ranks, layout, {"--step", "3"});
-  CHECK(launch::number(jobs.load(2, "tp=2"), "step") == 3);
-  auto expected = steps;
-  expected.push_back(3);
-  CHECK(jobs.steps() == expected);
-  const auto verified = launch::vckpt_command({"verify", jobs.root(), "--deep"});
-  INFO(verified.out << verified.err);
-  CHECK(verified.code == 0);
-}
-
-// Saves step 1; step 2 with the fault; checks what stands afterwards. What the ranks of the save said, unless the fault
-// did not strike.
-std::optional<Ran> save_with(const Fault& fault) {
-  Jobs jobs{{}, "llama:tiny", "none", "2"};
-  jobs.save(ranks, layout, {"--step", "1"});
-  const FaultyProcesses faulty(fault);
-  jobs.environment = faulty.environment();
-  auto ran = jobs.run("save", ranks, other_layout, {"--step", "2"});
-  jobs.environment.clear();
-  INFO(describe(fault) << "\n" << faulty.struck() << ran.out << ran.err);
-  CHECK(ran.code != -1);
-  if (faulty.struck().empty()) return std::nullopt;
-  check_afterwards(jobs);
-  return ran;
-}
 
 // Every rank but the killed one ends with one line, which names who, the call and the step.
 void check_told(const Ran& ran, const Fault& fault) {
@@ -61,11 +16,9 @@ void check_told(const Ran& ran, const Fault& fault) {
   const bool coordinator = fault.who == "coordinator";
   const auto who = coordinator ? "coordinator" : "rank " + fault.who + " ";
   CHECK(ran.code != 0);
-  for (int rank = 0; rank < ranks; ++rank) {
+  for (int rank = 0; rank < struck_ranks; ++rank) {
     if (std::to_string(rank) == fault.who) continue;
-    const auto begin = ran.err.find("[" + std::to_string(rank) + "] vckpt drill: ");
-    REQUIRE(begin != std::string::npos);
-    const auto line = ran.err.substr(begin, ran.err.find('\n', begin) - begin);
+    const auto line = error_of(ran, rank);
     INFO(line);
     CHECK(holds(line, who));
     CHECK((holds(line, "save of step 2") || holds(line, "waits for a session")));
@@ -73,7 +26,7 @@ void check_told(const Ran& ran, const Fault& fault) {
 }
 
 void check_killed(const Fault& fault) {
-  const auto ran = save_with(fault);
+  const auto ran = struck_save(fault);
   INFO(describe(fault));
   REQUIRE(ran.has_value());
   check_told(*ran, fault);
@@ -102,7 +55,7 @@ TEST_CASE("a coordinator killed before its decision stands is named by all ranks
 }
 
 TEST_CASE("a commit that the coordinator did not live to tell is found by the ranks") {
-  const auto ran = save_with({"coordinator", "linkat", "/decisions/", 1, true});
+  const auto ran = struck_save({"coordinator", "linkat", "/decisions/", 1, true});
   REQUIRE(ran.has_value());
   INFO(ran->out << ran->err);
   CHECK(ran->code == 0);
@@ -116,7 +69,7 @@ TEST_CASE("a process killed before any of its storage calls leaves the old check
   const std::string who = GENERATE("1", "coordinator");
   if (std::getenv("VCKPT_LONG_TESTS") == nullptr) return;
   int at = 1;
-  while (save_with({who, "", "/root", at}) && at < 500) ++at;
+  while (struck_save({who, "", "/root", at}) && at < 500) ++at;
   CHECK(at > 10);
   CHECK(at < 500);
 }

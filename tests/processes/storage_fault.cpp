@@ -47,10 +47,11 @@ const char* setting(const char* name) {
   return text != nullptr ? text : "";
 }
 
-// Whether this process is the one: `coordinator`, or the number of a rank.
+// Whether this process is the one: `coordinator`, the number of a rank, or `*`.
 bool chosen_process() {
   const auto* who = setting("FAULT_WHO");
   if (who[0] == 0) return false;
+  if (strcmp(who, "*") == 0) return true;
   const bool coordinator = strcmp(program_invocation_short_name, "vckpt-coordinator") == 0;
   if (coordinator || strcmp(who, "coordinator") == 0) return coordinator && strcmp(who, "coordinator") == 0;
   return strcmp(program_invocation_short_name, "vckpt") == 0 && strcmp(setting("RANK"), who) == 0;
@@ -136,6 +137,11 @@ int renameat2(int from, const char* old_name, int to, const char* name, unsigned
 int unlinkat(int folder, const char* name, int flags) {
   static auto* const next = real<int(int, const char*, int)>("unlinkat");
   return struck<int>("unlinkat", of_name(folder, name), [&] { return next(folder, name, flags); });
+}
+
+int fallocate(int descriptor, int mode, off_t at, off_t count) {
+  static auto* const next = real<int(int, int, off_t, off_t)>("fallocate");
+  return struck<int>("fallocate", of_descriptor(descriptor), [&] { return next(descriptor, mode, at, count); });
 }
 
 int fsync(int descriptor) {
