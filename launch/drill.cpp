@@ -84,7 +84,7 @@ Result<std::unique_ptr<Worker>> connect(const Job& job) {
   options.root = job.arguments.root;
   options.run = job.environment.run;
   options.session = job.environment.session;
-  options.staging_bytes = job.arguments.staging_bytes;
+  options.staging_bytes = job.arguments.staging_bytes.value_or(job.environment.staging_bytes);
   options.deadline = std::chrono::milliseconds(static_cast<std::int64_t>(job.arguments.deadline_s * 1000));
   return Worker::connect(options);
 }

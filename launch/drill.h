@@ -19,7 +19,7 @@ struct DrillArguments {
   std::string layout;
   std::string optimizer = "none";
   std::optional<std::uint64_t> step;
-  std::uint64_t staging_bytes = 0;  // 0: the worker's choice
+  std::optional<std::uint64_t> staging_bytes;  // default: the environment's; 0: the worker's choice
   double deadline_s = 120;
   bool verify = false;  // after a load compare every byte; after a save load it, and compare
   std::string die;      // `RANK@call`, `RANK@staged`: that rank kills itself there

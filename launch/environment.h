@@ -14,10 +14,13 @@ struct JobEnvironment {
   std::string session;      // the launcher's id and restart count; empty when it has none
   std::string coordinator;  // VCKPT_COORDINATOR
   std::string run;          // VCKPT_RUN
+  // Of this rank: its share of VCKPT_STAGING_BYTES, which all ranks of a host divide; 0 without.
+  std::uint64_t staging_bytes = 0;
 };
 
-// torchrun's RANK and WORLD_SIZE, else Slurm's, Open MPI's, PMI's; one rank alone without any. invalid, naming the
-// variable: no number, a rank without a world size, a rank beyond it.
+// torchrun's RANK and WORLD_SIZE, else Slurm's, Open MPI's, PMI's; one rank alone without any. A launcher that does not
+// say how many ranks share a host is taken to have them all on one. invalid, naming the variable: no number, a rank
+// without a world size, a rank beyond it, fewer staging bytes than ranks.
 Result<JobEnvironment> job_environment();
 
 }  // namespace vckpt::launch

@@ -60,7 +60,8 @@ Command add_drill(CLI::App& vckpt) {
   app->add_option("--layout", arguments->layout, "tp=2,dp=2,pp=1,cp=1,ep=1,fsdp=1,zero=0")->required();
   app->add_option("--optimizer", arguments->optimizer, "adam or none");
   app->add_option("--step", arguments->step, "step to save (default 1), or to load (default: the newest)");
-  app->add_option("--staging-bytes", arguments->staging_bytes, "staging memory of this rank");
+  app->add_option("--staging-bytes", arguments->staging_bytes,
+                  "staging memory of this rank; default: its share of VCKPT_STAGING_BYTES");
   app->add_option("--deadline", arguments->deadline_s, "a wait ends when nothing has moved for so many seconds")
       ->check(CLI::PositiveNumber);
   app->add_flag("--verify", arguments->verify, "compare every byte that was loaded; after a save, load it first");

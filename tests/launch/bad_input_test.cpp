@@ -107,6 +107,10 @@ TEST_CASE("a job that the environment describes wrongly is invalid") {
   refused(save, 2, "RANK='x'", {{"RANK", "x"}, {"WORLD_SIZE", "2"}});
   refused(save, 2, "WORLD_SIZE=''", {{"RANK", "0"}, {"WORLD_SIZE", ""}});
   refused(save, 2, "RANK=2 is not below WORLD_SIZE=2", {{"RANK", "2"}, {"WORLD_SIZE", "2"}});
+  refused(save, 2, "VCKPT_STAGING_BYTES='2G'", {{"VCKPT_STAGING_BYTES", "2G"}});
+  refused(save, 2, "VCKPT_STAGING_BYTES=3 is too little for 4 ranks",
+          {{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"VCKPT_STAGING_BYTES", "3"}});
+  refused(save, 2, "LOCAL_WORLD_SIZE='x'", {{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_WORLD_SIZE", "x"}});
   CHECK(no_entries(folder));
 }
 
