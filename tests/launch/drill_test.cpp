@@ -1,6 +1,4 @@
-// Saves and loads by real processes, in one layout and another, with the reports held to their promises.
-#include <cstdlib>
-
+// Saves and loads by real processes, as a user starts them.
 #include "tests/launch/jobs.h"
 #include "tests/launch/program.h"
 #include "tests/support/catch.h"
@@ -8,77 +6,6 @@
 
 using namespace vckpt;
 using namespace vckpt::launch;
-
-namespace {
-
-struct Layout {
-  int ranks;
-  const char* text;
-};
-
-// One layout for every number of ranks, and more; the second list only for the mixture of experts.
-const std::vector<Layout> dense_layouts = {{1, "dp=1"},          {2, "tp=2"},
-                                           {3, "fsdp=3,zero=1"}, {4, "tp=2,dp=2,zero=1"},
-                                           {5, "pp=5"},          {6, "fsdp=3,dp=2,zero=1"},
-                                           {7, "dp=7,zero=1"},   {8, "tp=2,pp=2,dp=2,zero=1"}};
-const std::vector<Layout> expert_layouts = {
-    {2, "dp=2,ep=2"}, {4, "tp=2,dp=2,ep=2,zero=1"}, {3, "dp=3,ep=3"}, {2, "fsdp=2"}};
-
-bool long_tests() { return std::getenv("VCKPT_LONG_TESTS") != nullptr; }
-
-// The report of a load says what the plan without data says.
-void check_load_report(const Jobs& jobs, const Layout& from, const Layout& to, const std::string& report) {
-  const auto planned = vckpt_command(
-      {"plan", "--model", jobs.model, "--optimizer", jobs.optimizer, "--layout", from.text, "--to", to.text, "--json"});
-  REQUIRE(planned.code == 0);
-  for (const auto key : {"bytes_needed", "bytes_received", "storage_bytes_read"}) {
-    INFO(key);
-    CHECK(number(report, key) == number(planned.out, key));
-  }
-  CHECK(number(report, "storage_bytes_read") == number(planned.out, "unique_bytes"));
-}
-
-// Each of these layouts is saved by, and loaded in the one three further on; in long tests in all of them.
-void save_and_load(const std::string& model, const std::vector<Layout>& layouts, const std::vector<std::size_t>& from) {
-  for (const auto i : from) {
-    const Jobs jobs{{}, model};
-    jobs.save(layouts[i].ranks, layouts[i].text);
-    for (std::size_t k = 0; k < layouts.size(); ++k) {
-      const auto& to = layouts[(i + 3 + k) % layouts.size()];
-      check_load_report(jobs, layouts[i], to, jobs.load(to.ranks, to.text));
-      if (!long_tests()) break;
-    }
-  }
-}
-
-}  // namespace
-
-TEST_CASE("what 1 or 2 ranks saved, others load bit exact in another layout") {
-  save_and_load("llama:tiny", dense_layouts, {0, 1});
-}
-
-TEST_CASE("what 3 or 4 ranks saved, others load bit exact in another layout") {
-  save_and_load("llama:tiny", dense_layouts, {2, 3});
-}
-
-TEST_CASE("what 5 or 6 ranks saved, others load bit exact in another layout") {
-  save_and_load("llama:tiny", dense_layouts, {4, 5});
-}
-
-TEST_CASE("what 7 or 8 ranks saved, others load bit exact in another layout") {
-  save_and_load("llama:tiny", dense_layouts, {6, 7});
-}
-
-TEST_CASE("experts are saved and loaded in other layouts") { save_and_load("llama:tiny-moe", expert_layouts, {0, 1}); }
-
-TEST_CASE("a small budget is kept, and changes no byte") {
-  const Jobs jobs{{}, "llama:tiny"};
-  const auto unique = number(jobs.save(1, "dp=1"), "unique_bytes");
-  const auto budget = static_cast<std::uint64_t>(unique / 8);
-  const std::vector<std::string> small = {"--staging-bytes", std::to_string(budget), "--step", "2"};
-  CHECK(number(jobs.save(1, "dp=1", small), "staging_peak_bytes") <= static_cast<double>(budget));
-  CHECK(number(jobs.load(2, "tp=2", small), "staging_peak_bytes") <= static_cast<double>(budget));
-}
 
 TEST_CASE("steps follow one another, each can be loaded, and the newest is the last one saved") {
   const Jobs jobs{{}, "llama:tiny", "none"};
