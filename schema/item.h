@@ -24,7 +24,12 @@ struct Value {
   bool operator==(const Value&) const = default;  // NaN is unequal to itself; compare encoded bytes where that matters
 };
 
-constexpr std::size_t value_depth_max = 12;
+constexpr std::size_t value_depth_max = 12;                        // levels, the root's included
+constexpr std::uint64_t value_bytes_max = 128 << 20;               // texts, bytes and keys of one value
+constexpr std::uint64_t value_nodes_max = std::uint64_t{1} << 22;  // values in one value
+
+// invalid: a limit passed, or a key twice in one map.
+Result<void> check_value(const Value& value);
 
 enum class Scope : std::uint8_t {
   replicated = 1,  // equal on all ranks that give it, checked

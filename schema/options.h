@@ -14,9 +14,11 @@ namespace vckpt {
 
 enum class OverBudget : std::uint8_t { wait = 1, fail = 2 };
 
+constexpr std::size_t meta_bytes_max = 1 << 20;
+
 struct SaveOptions {
   OverBudget over_budget = OverBudget::wait;  // owned bytes above the staging budget: go in waves, or `exhausted`
-  std::string meta;                           // JSON text kept with the checkpoint
+  std::string meta;                           // JSON text kept with the checkpoint, at most meta_bytes_max bytes
   bool keep_forever = false;
   bool operator==(const SaveOptions&) const = default;
 };

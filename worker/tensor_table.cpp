@@ -113,6 +113,9 @@ Result<std::vector<Item>> sort_items(const std::string& section, const std::vect
     if (item.scope == Scope::splittable && !std::holds_alternative<Value::List>(item.value.data)) {
       return invalid("section '" + section + "': item '" + item.name + "' is splittable but not a list");
     }
+    if (const auto value = check_value(item.value); !value) {
+      return value.error().with_context("section '" + section + "': item '" + item.name + "'");
+    }
     items.push_back({section, item.name, item.scope, item.value});
   }
   std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.name < b.name; });

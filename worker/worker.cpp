@@ -128,7 +128,12 @@ Result<Save> Worker::save(Step step, const State& state, const SaveOptions& opti
       shared->change([&](auto& all) { all.ended = std::move(report); });
     };
     // A mistake in the state is told to the other ranks too: they would wait for this one.
-    runtime_->host->post([step, table = runtime_->make_table(state), options, callbacks](WorkerActor& worker) {
+    auto table = runtime_->make_table(state);
+    if (options.meta.size() > meta_bytes_max) {
+      table = invalid("meta has " + std::to_string(options.meta.size()) + " bytes; at most " +
+                      std::to_string(meta_bytes_max));
+    }
+    runtime_->host->post([step, table = std::move(table), options, callbacks](WorkerActor& worker) {
       worker.save(step, table, options, callbacks);
     });
     std::unique_lock lock(shared->mutex);

@@ -166,6 +166,17 @@ TEST_CASE("mistakes are answered with what is wrong, and the worker goes on", "[
   State gap;
   gap.section("model").add({"layer.w", DType::u32, {8}}, Box{{2}, {4}}, memory);
   CHECK(worker->save(Step{1}, gap).error().code == Code::invalid);
+  State deep;
+  Value nested;
+  for (std::size_t i = 0; i < value_depth_max; ++i) nested = Value{Value::List{nested}};
+  deep.section("model").item("steps", nested);
+  const auto too_deep = worker->save(Step{1}, deep);
+  REQUIRE_FALSE(too_deep.has_value());
+  CHECK(too_deep.error().code == Code::invalid);
+  CHECK(too_deep.error().message.find("item 'steps': nested deeper than 12 levels") != std::string::npos);
+  SaveOptions chatty;
+  chatty.meta = std::string(meta_bytes_max + 1, ' ');
+  CHECK(worker->save(Step{1}, State(), chatty).error().message.find("meta has 1048577 bytes") != std::string::npos);
   State good;
   good.section("model").add({"layer.w", DType::u32, {4}}, Box{{0}, {4}}, memory);
   save_now(*worker, 1, good);
