@@ -77,7 +77,13 @@ void Exchange::post(Round round, std::vector<Send> sends, std::vector<Receive> r
     inbound.length_bytes = receive.length_bytes;
     inbound.scatter = std::move(receive.scatter);
   }
-  for (const Send& send : sends) posted.sends[send.peer].source = send.source;
+  for (const Send& send : sends) {
+    Outbound& outbound = posted.sends[send.peer];
+    for (const auto part : send.source) {
+      if (!part.empty()) outbound.left.push_back(part);
+      outbound.length_bytes += part.size();
+    }
+  }
   for (const Send& send : sends) {
     PeerSession& session = sessions_.at(send.peer);
     const auto early = session.early.find(round);
@@ -89,9 +95,9 @@ void Exchange::post(Round round, std::vector<Send> sends, std::vector<Receive> r
 }
 
 Result<void> Exchange::take_ready(Rank peer, Round round, Outbound& send, std::uint64_t length_bytes) {
-  if (length_bytes != send.source.size()) {
+  if (length_bytes != send.length_bytes) {
     return broken(peer, round,
-                  "it expects " + std::to_string(length_bytes) + " bytes where " + std::to_string(send.source.size()) +
+                  "it expects " + std::to_string(length_bytes) + " bytes where " + std::to_string(send.length_bytes) +
                       " are sent");
   }
   send.ready = true;
@@ -176,12 +182,16 @@ std::optional<OutgoingFrame> Exchange::next(Rank peer) {
   if (session.sendable.empty()) return std::nullopt;
   const Round round = *session.sendable.begin();
   Outbound& send = rounds_.at(round).sends.at(peer);
-  const std::uint64_t length_bytes =
-      std::min<std::uint64_t>(send.source.size() - send.handed_bytes, frame_payload_bytes_max);
-  OutgoingFrame frame{FrameKind::data, round, send.handed_bytes, length_bytes,
-                      send.source.subspan(send.handed_bytes, length_bytes)};
-  send.handed_bytes += length_bytes;
-  if (send.handed_bytes == send.source.size()) session.sendable.erase(session.sendable.begin());
+  OutgoingFrame frame{FrameKind::data, round, send.handed_bytes, 0, {}};
+  if (!send.left.empty()) {
+    auto& part = send.left.front();
+    frame.payload = part.first(std::min<std::uint64_t>(part.size(), frame_payload_bytes_max));
+    frame.length_bytes = frame.payload.size();
+    part = part.subspan(frame.payload.size());
+    if (part.empty()) send.left.pop_front();
+  }
+  send.handed_bytes += frame.length_bytes;
+  if (send.left.empty()) session.sendable.erase(session.sendable.begin());
   return frame;
 }
 
@@ -199,7 +209,7 @@ void Exchange::sent(Rank peer, const OutgoingFrame& frame, TimePoint now) {
   }
   if (frame.kind != FrameKind::data) return;
   Outbound& send = posted->second.sends.at(peer);
-  send.handed_all = frame.offset_bytes + frame.length_bytes == send.source.size();
+  send.handed_all = frame.offset_bytes + frame.length_bytes == send.length_bytes;
 }
 
 void Exchange::close_one(std::map<Round, Posted>::iterator posted) {
@@ -254,7 +264,7 @@ std::string Exchange::waiting_for(const Posted& posted) const {
   }
   for (const auto& [peer, send] : posted.sends) {
     if (send.acknowledged) continue;
-    add(peer, send.ready ? "was given " + of(send.handed_bytes, send.source.size()) + ", no acknowledgement"
+    add(peer, send.ready ? "was given " + of(send.handed_bytes, send.length_bytes) + ", no acknowledgement"
                          : "is not ready to receive");
   }
   if (count > named_peers_max) text += " and " + std::to_string(count - named_peers_max) + " more";

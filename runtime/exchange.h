@@ -81,7 +81,8 @@ class Exchange {
 
  private:
   struct Outbound {
-    std::span<const std::byte> source;
+    std::deque<std::span<const std::byte>> left;  // not given out by next
+    std::uint64_t length_bytes = 0;
     std::uint64_t handed_bytes = 0;  // given out by next
     bool ready = false;
     bool handed_all = false;

@@ -17,10 +17,10 @@
 
 namespace vckpt {
 
-// `source` is leased until the round is done. Packed bytes, already verified.
+// The parts of `source`, one after another, are leased until the round is done. Packed bytes, already verified.
 struct Send {
   Rank peer;
-  std::span<const std::byte> source;
+  std::vector<std::span<const std::byte>> source;
 };
 
 // `scatter` receives length_bytes in packed order; touched only by copies that cancel can stop.

@@ -7,6 +7,7 @@
 
 #include "schema/digest.h"
 #include "worker/cast.h"
+#include "worker/packs.h"
 
 namespace vckpt {
 namespace {
@@ -32,6 +33,7 @@ struct LoadRun::RoundWork {
   Stage stage = Stage::waiting;
   std::vector<std::uint32_t> reads;
   std::vector<const SendSlices*> sends;
+  Packs packs;  // of sends
   std::vector<const ReceiveSlices*> own;
   std::vector<const ReceiveSlices*> receives;  // from others
   std::uint64_t staging_bytes = 0;
@@ -40,7 +42,7 @@ struct LoadRun::RoundWork {
   std::deque<std::shared_ptr<ReadBlock>> to_read;
   std::size_t blocks_left = 0;
   std::size_t tasks_left = 0;
-  std::vector<std::span<std::byte>> packed;  // of sends
+  std::span<std::byte> packed;
   std::vector<Send> outgoing;                // of sends
   std::vector<Receive> incoming;             // of receives
   std::vector<std::span<std::byte>> staged;  // of receives: where those land that are cast
@@ -75,10 +77,10 @@ void LoadRun::plan_rounds() {
     work.staging_bytes += geometry_->run(read).length_bytes;
     receipt_.storage_bytes_read += geometry_->run(read).length_bytes;
   }
-  for (const auto& send : slice.sends) {
-    RoundWork& work = round_work(send.round);
-    work.sends.push_back(&send);
-    for (const auto& part : send.slices) work.staging_bytes += geometry_->packed_bytes(part);
+  for (const auto& send : slice.sends) round_work(send.round).sends.push_back(&send);
+  for (const auto& work : rounds_) {
+    work->packs = make_packs(work->sends, [this](const Slice& part) { return geometry_->packed_bytes(part); });
+    work->staging_bytes += work->packs.length_bytes;
   }
   for (const auto& receive : slice.receives) {
     RoundWork& work = round_work(receive.round);
@@ -167,12 +169,14 @@ void LoadRun::lay_out(RoundWork& work) {
     add_read_blocks(work, read);
   }
   work.blocks_left = work.to_read.size();
-  for (const auto* send : work.sends) {
-    std::uint64_t length_bytes = 0;
-    for (const auto& part : send->slices) length_bytes += geometry_->packed_bytes(part);
-    work.packed.push_back(rest.first(length_bytes));
-    work.outgoing.push_back({send->target, work.packed.back()});
-    rest = rest.subspan(length_bytes);
+  work.packed = rest.first(work.packs.length_bytes);
+  rest = rest.subspan(work.packs.length_bytes);
+  for (std::size_t i = 0; i < work.sends.size(); ++i) {
+    Send send{work.sends[i]->target, {}};
+    for (const auto& range : work.packs.sends[i]) {
+      send.source.push_back(work.packed.subspan(range.begin, range.end - range.begin));
+    }
+    work.outgoing.push_back(std::move(send));
   }
   for (const auto* receive : work.receives) {
     const bool staged = casts(*receive);
@@ -300,18 +304,19 @@ void LoadRun::pack(RoundWork& work) {
 }
 
 void LoadRun::add_pack_tasks(RoundWork& work) {
-  for (std::size_t i = 0; i < work.sends.size(); ++i) {
-    compute(work, [this, &work, i]() -> Result<void> {
-      const SendSlices& send = *work.sends[i];
-      auto packed = work.packed[i];
-      for (std::size_t k = 0; k < send.slices.size(); ++k) {
-        const auto source = geometry_->source_copies(send.slices[k], work.runs.at(send.runs[k]));
-        const std::uint64_t length_bytes = packed_bytes(source);
-        gather(source, packed.first(length_bytes));
-        packed = packed.subspan(length_bytes);
+  const auto& parts = work.packs.parts;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].bytes.end - parts[begin].bytes.begin < task_bytes_target && i + 1 < parts.size()) continue;
+    compute(work, [this, &work, begin, end = i + 1]() -> Result<void> {
+      for (std::size_t k = begin; k < end; ++k) {
+        const auto& part = work.packs.parts[k];
+        const auto target = work.packed.subspan(part.bytes.begin, part.bytes.end - part.bytes.begin);
+        gather(geometry_->source_copies(*part.slice, work.runs.at(part.run)), target);
       }
       return {};
     });
+    begin = i + 1;
   }
   for (const auto* own : work.own) {
     std::size_t first = 0;

@@ -58,8 +58,7 @@ class Batches {
   Batch take(std::uint32_t reader, std::deque<Reading>& runs) const {
     Reading& run = runs.front();
     const std::uint64_t comfort = budgets_[reader] / 2;
-    const std::uint64_t copies = sets_.ranks(run.set).size();
-    std::uint64_t count = std::min(comfort / copies, run_bytes_max) / chunk_bytes;
+    std::uint64_t count = std::min(comfort / 2, run_bytes_max) / chunk_bytes;   // read, and packed at least once
     if (budgets_[reader] >= (std::uint64_t{1} << 62)) count = run.chunk_count;  // planning without memory
     count = std::clamp<std::uint64_t>(count, 1, run.chunk_count);
     Batch batch = measure(reader, Reading{run.file, run.first_chunk, count, run.set});
@@ -87,6 +86,7 @@ class Batches {
     const std::uint64_t bytes = chunks_bytes(*file.record, reading.first_chunk, reading.chunk_count);
     Batch batch{reading, {}, {}, charged(bytes)};
     std::map<std::uint32_t, std::uint64_t> sends;
+    std::uint64_t packed_bytes = 0;  // each part once, however many ranks want it
     auto piece = std::partition_point(file.pieces.begin(), file.pieces.end(),
                                       [&](const PlacedPiece& p) { return p.offset_bytes + p.length_bytes <= begin; });
     for (; piece != file.pieces.end() && piece->offset_bytes < begin + bytes; ++piece) {
@@ -96,16 +96,18 @@ class Batches {
         Part part{number, target, 0};
         part.bytes = slice_bytes(tensors[piece->tensor], slice(batch, part));
         if (part.bytes == 0) continue;
+        bool leaves = false;
         for (const auto rank : sets_.ranks(index.targets()[target].set)) {
-          if (rank != reader) sends[rank] += part.bytes;
+          if (rank == reader) continue;
+          sends[rank] += part.bytes;
+          leaves = true;
         }
+        if (leaves) packed_bytes += part.bytes;
         batch.parts.push_back(part);
       }
     }
-    for (const auto& [rank, length] : sends) {
-      batch.own_bytes += charged(length);
-      batch.sends.emplace_back(rank, length);
-    }
+    batch.own_bytes += charged(packed_bytes);
+    batch.sends.assign(sends.begin(), sends.end());
     return batch;
   }
 

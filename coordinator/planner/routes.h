@@ -10,7 +10,8 @@
 
 namespace vckpt {
 
-// Staging is charged by whole pages: each run of chunks, each transfer sent and each received on its own.
+// Staging is charged by whole pages: each run of chunks; what a reader packs of it, each part once, however many ranks
+// want it; each transfer received.
 constexpr std::uint64_t staging_page_bytes = 4096;
 // Of one run of chunks: longer ones are cut, so that reading and sending overlap.
 constexpr std::uint64_t run_bytes_max = 64 << 20;

@@ -104,10 +104,7 @@ class Simulation {
       check_order();
       read();
       for (const auto& receive : planned_.slices[rank_].receives) take(receive);
-      for (const auto& send : planned_.slices[rank_].sends) {
-        charge(send.round, slices_bytes(send.slices));
-        ++sends_;
-      }
+      charge_packed();
     }
     if (wrong_.empty() && sends_ != received_transfers_) fail("a transfer is sent and not received");
     check_targets();
@@ -207,10 +204,22 @@ class Simulation {
     }
   }
 
-  std::uint64_t slices_bytes(const std::vector<Slice>& slices) const {
-    std::uint64_t bytes = 0;
-    for (const auto& slice : slices) bytes += slice_bytes(planned_.slices[rank_].tensors[slice.tensor].spec, slice);
-    return bytes;
+  // Replicas want the same slice of the same run: packed once.
+  void charge_packed() {
+    std::map<std::uint32_t, std::vector<const Slice*>> packed;  // by run
+    for (const auto& send : planned_.slices[rank_].sends) {
+      ++sends_;
+      for (std::size_t i = 0; i < send.slices.size(); ++i) {
+        auto& known = packed[send.runs[i]];
+        const auto same = [&](const Slice* other) { return *other == send.slices[i]; };
+        if (std::none_of(known.begin(), known.end(), same)) known.push_back(&send.slices[i]);
+      }
+    }
+    for (const auto& [run, slices] : packed) {
+      std::uint64_t bytes = 0;
+      for (const auto* slice : slices) bytes += slice_bytes(planned_.slices[rank_].tensors[slice->tensor].spec, *slice);
+      charge(planned_.slices[rank_].reads[run].round, bytes);
+    }
   }
 
   // What the reader packs for a slice out of one of its runs.

@@ -77,12 +77,12 @@ TEST_CASE("a budget below one chunk and its copies is exhausted, one that just f
   const TensorSpec spec{"w", DType::u8, {2 * mib}};
   const auto stored = saved({one(spec).placement()});
   auto request = wanted({Mesh("model", {3}).add(spec).placement()});
-  request.staging_bytes.assign(3, 3 * mib);
+  request.staging_bytes.assign(3, 2 * mib);  // the chunk, and one copy for both others
   CHECK(plan(stored, request).slices.front().rounds == 2);
-  request.staging_bytes.assign(3, 3 * mib - 1);
+  request.staging_bytes.assign(3, 2 * mib - 1);
   const auto error = refusal(stored, request);
   CHECK(error.code == Code::exhausted);
-  CHECK(holds(error, std::to_string(3 * mib - 1)));
+  CHECK(holds(error, std::to_string(2 * mib - 1)));
   CHECK(holds(error, "rank 0"));
 }
 

@@ -73,7 +73,7 @@ struct Transfer {
     world.begin(1, 1);
     const auto source = world.memory(600'000);
     const auto target = world.memory(600'000);
-    world.rank(0).post(Round{2}, {{Rank{1}, source}}, {}, 500ms, [this](Result<void> result) { sent = result; });
+    world.rank(0).post(Round{2}, {{Rank{1}, {source}}}, {}, 500ms, [this](Result<void> result) { sent = result; });
     world.rank(1).post(Round{2}, {}, {{Rank{0}, target.size(), {{target.data(), target.size(), 1, 0}}}}, 500ms,
                        [this](Result<void> result) { received = result; });
   }

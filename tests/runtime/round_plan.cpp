@@ -1,6 +1,7 @@
 #include "tests/runtime/round_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "tests/support/catch.h"
@@ -25,6 +26,18 @@ Bytes random_bytes(std::size_t length_bytes, std::mt19937& random) {
     std::memcpy(bytes.data() + i, &word, std::min(sizeof word, length_bytes - i));
   }
   return bytes;
+}
+
+// The same bytes as parts of odd lengths, some of them empty.
+std::vector<std::span<const std::byte>> in_parts(std::span<const std::byte> bytes) {
+  constexpr std::array<std::size_t, 6> lengths = {70'000, 0, 1, 17, 400'000, 3};
+  std::vector<std::span<const std::byte>> parts;
+  for (std::size_t i = 0; !bytes.empty(); ++i) {
+    const auto length = std::min(lengths[i % lengths.size()], bytes.size());
+    parts.push_back(bytes.first(length));
+    bytes = bytes.subspan(length);
+  }
+  return parts;
 }
 
 // Copies that take `length_bytes` in all, with gaps between their rows; what they span.
@@ -88,7 +101,7 @@ void RoundPlan::post_next(std::uint32_t rank) {
   std::vector<Receive> receives;
   for (const Transfer& transfer : transfers_) {
     if (transfer.round != round) continue;
-    if (transfer.source == rank) sends.push_back({Rank{transfer.target}, transfer.source_memory});
+    if (transfer.source == rank) sends.push_back({Rank{transfer.target}, in_parts(transfer.source_memory)});
     if (transfer.target == rank) receives.push_back({Rank{transfer.source}, transfer.bytes.size(), transfer.scatter});
   }
   world_.rank(rank).post(round, std::move(sends), std::move(receives), deadline_, [this, rank](Result<void> result) {

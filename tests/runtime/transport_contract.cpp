@@ -33,7 +33,7 @@ struct Block {
     world.write(source, filled(value, length_bytes));
   }
   void send(std::size_t from, std::uint32_t to, Round round, Duration deadline = long_deadline) {
-    world.rank(from).post(round, {{Rank{to}, source}}, {}, deadline, [this](Result<void> result) { sent = result; });
+    world.rank(from).post(round, {{Rank{to}, {source}}}, {}, deadline, [this](Result<void> result) { sent = result; });
   }
   void receive(std::size_t at, std::uint32_t from, Round round, Duration deadline = long_deadline) {
     world.rank(at).post(round, {}, {{Rank{from}, target.size(), {{target.data(), target.size(), 1, 0}}}}, deadline,
@@ -132,10 +132,10 @@ void lets_ranks_leave(TransportWorld& world) {
   Block back(world);
   world.run([&] {
     const auto target = there.target;
-    world.rank(0).post(Round{1}, {{Rank{1}, there.source}},
+    world.rank(0).post(Round{1}, {{Rank{1}, {there.source}}},
                        {{Rank{1}, block_bytes, {{back.target.data(), block_bytes, 1, 0}}}}, long_deadline,
                        [&](Result<void> result) { sent = result; });
-    world.rank(1).post(Round{1}, {{Rank{0}, back.source}},
+    world.rank(1).post(Round{1}, {{Rank{0}, {back.source}}},
                        {{Rank{0}, block_bytes, {{target.data(), block_bytes, 1, 0}}}}, long_deadline,
                        [&](Result<void> result) {
                          there.received = result;
@@ -274,14 +274,14 @@ void refuses_what_cannot_be(TransportWorld& world) {
   std::vector<std::optional<Result<void>>> results(6);
   const auto note = [&](std::size_t index) { return [&, index](Result<void> result) { results[index] = result; }; };
   Block block(world);
-  world.run([&] { world.rank(0).post(Round{1}, {{Rank{1}, block.source}}, {}, long_deadline, note(0)); });
+  world.run([&] { world.rank(0).post(Round{1}, {{Rank{1}, {block.source}}}, {}, long_deadline, note(0)); });
   begin_all(world);
   world.run([&] {
     auto& rank = world.rank(0);
     rank.post(Round{5}, {}, {}, long_deadline, note(1));
-    rank.post(Round{5}, {{Rank{1}, block.source}}, {}, long_deadline, note(2));
-    rank.post(Round{6}, {{Rank{0}, block.source}}, {}, long_deadline, note(3));
-    rank.post(Round{7}, {{Rank{99}, block.source}}, {}, long_deadline, note(4));
+    rank.post(Round{5}, {{Rank{1}, {block.source}}}, {}, long_deadline, note(2));
+    rank.post(Round{6}, {{Rank{0}, {block.source}}}, {}, long_deadline, note(3));
+    rank.post(Round{7}, {{Rank{99}, {block.source}}}, {}, long_deadline, note(4));
     rank.post(Round{8}, {}, {{Rank{1}, 10, {{block.target.data(), 9, 1, 0}}}}, long_deadline, note(5));
     CHECK_FALSE(results[1].has_value());
   });

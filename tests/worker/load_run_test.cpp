@@ -95,6 +95,26 @@ TEST_CASE("a lone rank goes through all rounds, however few of them its budget h
   }
 }
 
+TEST_CASE("what replicas want is packed once, whatever their number", "[load_run]") {
+  const TensorSpec big{"big", DType::u8, {9'000'000}};
+  const auto make = [&](std::uint32_t count) {
+    std::vector<RunRank> ranks(count);
+    for (auto& rank : ranks) {
+      rank.hold("model", big, whole(big.shape));
+      rank.seal();
+    }
+    return ranks;
+  };
+  RunMachine machine(DiskOptions{.seed = 4});
+  const auto saved = save_world(machine, make(2));
+  auto targets = make(7);
+  for (auto& target : targets) target.fill(std::byte{0xCD});
+  constexpr std::uint64_t budget = 2 << 20;  // a chunk, and one copy of it
+  const auto outcomes = run_loads(machine, saved, targets, budget);
+  check_loaded(targets, outcomes);
+  for (const auto& outcome : outcomes) CHECK(outcome.staging_peak_bytes <= budget);
+}
+
 TEST_CASE("any flipped bit is found and named, whoever reads it", "[load_run]") {
   std::mt19937_64 random(99);
   const auto sources = mixed_ranks(3, 21);
