@@ -78,14 +78,14 @@ TEST_CASE("a load of many chunks goes in rounds within the budget", "[load_run]"
 
 // Its rounds end where they are posted: nobody else's bytes come later and set the next ones going.
 TEST_CASE("a lone rank goes through all rounds, however few of them its budget holds", "[load_run]") {
-  const TensorSpec big{"big", DType::u8, {9'000'000}};
+  const TensorSpec big{"big", DType::u8, {5'000'000}};
   RunRank lone;
   lone.hold("model", big, whole(big.shape));
   lone.seal();
   std::vector<RunRank> ranks;
   ranks.push_back(std::move(lone));
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    for (const std::uint64_t budget : {1 << 20, 2 << 20, 3 << 20, 5 << 20}) {
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    for (const std::uint64_t budget : {1 << 20, 3 << 20}) {
       CAPTURE(seed, budget);
       RunMachine machine(DiskOptions{.seed = seed});
       const auto saved = save_world(machine, ranks);
@@ -96,7 +96,7 @@ TEST_CASE("a lone rank goes through all rounds, however few of them its budget h
 }
 
 TEST_CASE("what replicas want is packed once, whatever their number", "[load_run]") {
-  const TensorSpec big{"big", DType::u8, {9'000'000}};
+  const TensorSpec big{"big", DType::u8, {3'000'000}};
   const auto make = [&](std::uint32_t count) {
     std::vector<RunRank> ranks(count);
     for (auto& rank : ranks) {
