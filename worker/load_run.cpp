@@ -226,7 +226,9 @@ void LoadRun::read(RoundWork& work, std::shared_ptr<ReadBlock> block) {
       [self = shared_from_this(), &work, block](Result<void> done) {
         --self->reads_in_flight_;
         if (!done) {
-          self->fail(done.error().with_context(self->geometry_->describe_chunk(block->read, block->first_chunk)));
+          Error error = done.error();
+          if (error.code == Code::not_found) error.code = Code::corrupt;  // the manifest says that it is there
+          self->fail(error.with_context(self->geometry_->describe_chunk(block->read, block->first_chunk)));
         }
         if (self->error_) return self->end_if_quiet();
         self->move(Phase::read, block->bytes.size());

@@ -145,6 +145,21 @@ TEST_CASE("a data file that is cut, longer, gone or another's is found") {
   check("chunk 2", true);
 }
 
+TEST_CASE("a load without a committed data file is corrupt, not a search for another checkpoint") {
+  const SavedModel saved;
+  std::filesystem::remove(saved.data_file());
+  DrillArguments arguments;
+  arguments.what = "load";
+  arguments.root = saved.root;
+  arguments.model = {saved.model};
+  arguments.layout = "dp=1";
+  std::ostringstream out;
+  const auto loaded = drill(arguments, out);
+  REQUIRE_FALSE(loaded.has_value());
+  CHECK(loaded.error().code == Code::corrupt);
+  CHECK(loaded.error().message.find("rank-000000-0.safetensors") != std::string::npos);
+}
+
 TEST_CASE("an export equals the source, and a damaged checkpoint exports nothing") {
   const SavedModel saved;
   const auto target = saved.folder.file("x.safetensors");
