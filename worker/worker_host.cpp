@@ -196,6 +196,8 @@ WorkerHost::~WorkerHost() {
     stop_coordinator();
   }
   actor_.call([this] { destroy_seams(); });
+  // Completions that were on their way still hold staging: the arena goes after them.
+  actor_.call([this] { seams_.reset(); });
 }
 
 void WorkerHost::destroy_seams() {
@@ -211,7 +213,7 @@ void WorkerHost::destroy_seams() {
     static_cast<void>(seams_->storage.release());
     static_cast<void>(seams_->arena.release());
   }
-  seams_.reset();
+  seams_->storage.reset();
 }
 
 }  // namespace vckpt
