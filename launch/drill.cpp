@@ -191,25 +191,44 @@ int say_difference(const Job& job, const Outcome& outcome, const std::optional<s
   return exit_check_failed;
 }
 
-Result<int> drill_save(const Job& job, Worker& worker, std::ostream& out) {
-  const Step step{job.arguments.step.value_or(1)};
-  HeldState held(job.sections, job.rank());
-  held.fill(job.content(step), step);
-  maybe_die(job, Moment::call);
+// One save of what `held` holds, and its load when it is to be verified.
+Result<std::optional<std::string>> save_once(const Job& job, Worker& worker, Step step, HeldState& held,
+                                             Outcome& outcome) {
   VCKPT_TRY(auto saving, worker.save(step, held.state()));
   maybe_die(job, Moment::staged);
-  Outcome outcome;
   VCKPT_TRY(outcome.report, saving.wait_committed(commit_wait));
   VCKPT_ASSERT(saving.id().has_value());
   outcome.id = *saving.id();
-  std::optional<std::string> difference;
-  if (job.arguments.verify) {
-    Outcome loaded;
-    VCKPT_TRY(difference, load_into(job, worker, outcome.id, true, loaded));
-    outcome.verified = loaded.verified;
+  if (!job.arguments.verify) return std::optional<std::string>();
+  Outcome loaded;
+  VCKPT_TRY(const auto difference, load_into(job, worker, outcome.id, true, loaded));
+  outcome.verified = loaded.verified;
+  return difference;
+}
+
+Result<int> drill_save(const Job& job, Worker& worker, std::ostream& out, std::ostream& err) {
+  const auto first = job.arguments.step.value_or(1);
+  HeldState held(job.sections, job.rank());
+  Outcome last;
+  std::uint32_t failures = 0;
+  for (std::uint32_t i = 0; i < job.arguments.saves; ++i) {
+    const Step step{first + i};
+    held.fill(job.content(step), step);
+    if (i == 0) maybe_die(job, Moment::call);
+    Outcome outcome;
+    const auto saved = save_once(job, worker, step, held, outcome);
+    if (!saved) {
+      if (++failures > job.arguments.failures_max || i + 1 == job.arguments.saves) return saved.error();
+      err << error_line("vckpt drill", saved.error()) << std::endl;
+      continue;
+    }
+    failures = 0;
+    if (job.arguments.saves > 1) out << "saved " << outcome.id.name() << std::endl;
+    if (*saved) return say_difference(job, outcome, *saved, out);
+    last = outcome;
   }
-  VCKPT_TRY_VOID(tell(job, outcome, out));
-  return say_difference(job, outcome, difference, out);
+  VCKPT_TRY_VOID(tell(job, last, out));
+  return exit_ok;
 }
 
 Result<int> drill_load(const Job& job, Worker& worker, std::ostream& out) {
@@ -222,14 +241,15 @@ Result<int> drill_load(const Job& job, Worker& worker, std::ostream& out) {
 
 }  // namespace
 
-Result<int> drill(const DrillArguments& arguments, std::ostream& out) {
+Result<int> drill(const DrillArguments& arguments, std::ostream& out, std::ostream& err) {
   VCKPT_TRY(const auto job, prepare(arguments));
   // A load makes no root.
   if (arguments.what == "load") {
     VCKPT_TRY([[maybe_unused]] const auto root, Root::open(arguments.root));
   }
   VCKPT_TRY(const auto worker, connect(job));
-  VCKPT_TRY(const auto code, arguments.what == "save" ? drill_save(job, *worker, out) : drill_load(job, *worker, out));
+  VCKPT_TRY(const auto code,
+            arguments.what == "save" ? drill_save(job, *worker, out, err) : drill_load(job, *worker, out));
   VCKPT_TRY_VOID(worker->close());
   return code;
 }

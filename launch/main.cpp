@@ -60,6 +60,10 @@ Command add_drill(CLI::App& vckpt) {
   app->add_option("--layout", arguments->layout, "tp=2,dp=2,pp=1,cp=1,ep=1,fsdp=1,zero=0")->required();
   app->add_option("--optimizer", arguments->optimizer, "adam or none");
   app->add_option("--step", arguments->step, "step to save (default 1), or to load (default: the newest)");
+  app->add_option("--saves", arguments->saves,
+                  "how many, one after another: each a step later, each told by every rank")
+      ->check(CLI::PositiveNumber);
+  app->add_option("--failures-max", arguments->failures_max, "so many saves in a row may fail before it gives up");
   app->add_option("--staging-bytes", arguments->staging_bytes,
                   "staging memory of this rank; default: its share of VCKPT_STAGING_BYTES");
   app->add_option("--deadline", arguments->deadline_s, "a wait ends when nothing has moved for so many seconds")
@@ -70,7 +74,7 @@ Command add_drill(CLI::App& vckpt) {
       "RANK@MOMENT: that rank kills itself; moments: call (others save, it does not), staged (after its copy)");
   app->add_option("--report", arguments->report, "write the report as JSON");
   app->add_flag("--json", arguments->json, "one JSON document on stdout");
-  return command(app, arguments, [](const DrillArguments& a) { return drill(a, std::cout); });
+  return command(app, arguments, [](const DrillArguments& a) { return drill(a, std::cout, std::cerr); });
 }
 
 Command add_plan(CLI::App& vckpt) {

@@ -33,6 +33,20 @@ TEST_CASE("a rank that is killed in a save is named by the others, and the last 
   CHECK(number(jobs.load(2, "pp=2"), "step") == 3);
 }
 
+TEST_CASE("a drill of several saves tells each of them on every rank") {
+  const Jobs jobs{{}, "llama:tiny", "none"};
+  const auto ran = jobs.run("save", 2, "tp=2", {"--step", "5", "--saves", "3", "--verify"});
+  INFO(ran.out << ran.err);
+  REQUIRE(ran.code == 0);
+  for (const std::string rank : {"[0] ", "[1] "}) {
+    for (const auto step : {5, 6, 7}) {
+      const auto id = "e000001-a00000" + std::to_string(step - 4) + "-s00000" + std::to_string(step);
+      CHECK(ran.out.find(rank + "saved " + id + "\n") != std::string::npos);
+    }
+  }
+  CHECK(jobs.steps() == std::vector<std::uint64_t>{5, 6, 7});
+}
+
 TEST_CASE("a load of what is not the saved model is refused or found wrong") {
   const Jobs jobs{{}, "llama:tiny", "none"};
   jobs.save(1, "dp=1");

@@ -48,7 +48,7 @@ struct SavedModel {
     arguments.layout = "dp=1";
     arguments.step = 7;
     std::ostringstream out;
-    const auto saved = drill(arguments, out);
+    const auto saved = drill(arguments, out, out);
     if (!saved) FAIL(saved.error().message);
   }
 
@@ -154,7 +154,7 @@ TEST_CASE("a load without a committed data file is corrupt, not a search for ano
   arguments.model = {saved.model};
   arguments.layout = "dp=1";
   std::ostringstream out;
-  const auto loaded = drill(arguments, out);
+  const auto loaded = drill(arguments, out, out);
   REQUIRE_FALSE(loaded.has_value());
   CHECK(loaded.error().code == Code::corrupt);
   CHECK(loaded.error().message.find("rank-000000-0.safetensors") != std::string::npos);

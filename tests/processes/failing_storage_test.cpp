@@ -44,6 +44,29 @@ TEST_CASE("a file that may not be made is invalid on every rank") {
   check_refused({"1", "openat", "rank-000001", 0, false, EACCES}, 2, "rank-000001-0.safetensors");
 }
 
+TEST_CASE("a job whose disk fails once goes on saving, if so many failures are allowed") {
+  const bool allowed = GENERATE(false, true);
+  const FaultyProcesses faulty({"1", "fsync", "s000002/model/0/rank-000001", 1, false, EIO});
+  launch::Jobs jobs{{}, "llama:tiny", "none", "2"};
+  jobs.environment = faulty.environment();
+  const auto ran = jobs.run("save", 3, "fsdp=3", {"--saves", "3", "--failures-max", allowed ? "1" : "0"});
+  INFO(ran.out << ran.err);
+  CHECK(holds(faulty.struck(), "fsync"));
+  CHECK(holds(error_of(ran, 0), "save of step 2"));
+  CHECK(ran.code == (allowed ? 0 : 5));
+  CHECK(jobs.steps() == (allowed ? std::vector<std::uint64_t>{1, 3} : std::vector<std::uint64_t>{1}));
+}
+
+TEST_CASE("a job whose last save failed ends with its error") {
+  const FaultyProcesses faulty({"1", "fsync", "s000002/model/0/rank-000001", 1, false, EIO});
+  launch::Jobs jobs{{}, "llama:tiny", "none", "2"};
+  jobs.environment = faulty.environment();
+  const auto ran = jobs.run("save", 3, "fsdp=3", {"--saves", "2", "--failures-max", "9"});
+  INFO(ran.out << ran.err);
+  CHECK(ran.code == 5);
+  CHECK(jobs.steps() == std::vector<std::uint64_t>{1});
+}
+
 TEST_CASE("a publishing whose answer was lost is found to have worked") {
   const auto ran =
       struck_save({"coordinator", "linkat", GENERATE("/plans/", "/manifest", "/decisions/"), 1, true, EIO});
