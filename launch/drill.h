@@ -19,8 +19,8 @@ struct DrillArguments {
   std::string layout;
   std::string optimizer = "none";
   std::optional<std::uint64_t> step;
-  std::uint32_t saves = 1;         // steps `step`, `step` + 1, ...
-  std::uint32_t failures_max = 0;  // so many saves in a row may fail, and the next is tried
+  std::uint32_t saves = 1;                     // steps `step`, `step` + 1, ...
+  std::uint32_t failures_max = 0;              // so many saves in a row may fail, and the next is tried
   std::optional<std::uint64_t> staging_bytes;  // default: the environment's; 0: the worker's choice
   double deadline_s = 120;
   bool verify = false;  // after a load compare every byte; after a save load it, and compare
