@@ -6,13 +6,21 @@
 
 namespace vckpt {
 
+bool Catalog::is_retired(const CheckpointId& id) const {
+  return std::binary_search(retired.begin(), retired.end(), id);
+}
+
+bool Catalog::live(const Decision& decision) const {
+  return decision.verdict == Verdict::commit && !is_retired(decision.id);
+}
+
 const Decision* Catalog::newest() const {
-  const auto found = std::find_if(decisions.rbegin(), decisions.rend(),
-                                  [](const Decision& decision) { return decision.verdict == Verdict::commit; });
+  const auto found =
+      std::find_if(decisions.rbegin(), decisions.rend(), [this](const Decision& decision) { return live(decision); });
   return found == decisions.rend() ? nullptr : &*found;
 }
 
-std::vector<const Decision*> Catalog::current_line() const {
+std::vector<const Decision*> Catalog::ancestry() const {
   std::vector<const Decision*> line;
   for (const auto* next = newest(); next != nullptr;) {
     line.push_back(next);
@@ -23,9 +31,15 @@ std::vector<const Decision*> Catalog::current_line() const {
   return line;
 }
 
+std::vector<const Decision*> Catalog::current_line() const {
+  auto line = ancestry();
+  std::erase_if(line, [this](const Decision* decision) { return is_retired(decision->id); });
+  return line;
+}
+
 bool Catalog::abandoned(const Decision& decision) const {
   if (decision.verdict != Verdict::commit) return false;
-  const auto line = current_line();
+  const auto line = ancestry();
   return std::none_of(line.begin(), line.end(), [&](const Decision* other) { return other->id == decision.id; });
 }
 
@@ -42,6 +56,10 @@ Error unreadable(const UnreadableDecision& record, const std::string& root) {
   return record.error.with_context(root + ": the decision of " + record.id.name() + " cannot be read");
 }
 
+Error was_retired(const CheckpointId& id, const std::string& root) {
+  return not_found(root + ": " + id.name() + " was retired: newer ones are kept instead");
+}
+
 Result<const Decision*> resolve_newest(const Catalog& catalog, const std::string& root) {
   const auto* newest = catalog.newest();
   if (!catalog.unreadable.empty() && (newest == nullptr || newest->id < catalog.unreadable.back().id)) {
@@ -56,10 +74,13 @@ Result<const Decision*> resolve_step(const Catalog& catalog, Step step, const st
     if (decision->id.step == step) return decision;
   }
   for (auto decision = catalog.decisions.rbegin(); decision != catalog.decisions.rend(); ++decision) {
-    if (decision->verdict == Verdict::commit && decision->id.step == step) return &*decision;
+    if (catalog.live(*decision) && decision->id.step == step) return &*decision;
   }
   for (const auto& record : catalog.unreadable) {
     if (record.id.step == step) return unreadable(record, root);
+  }
+  for (auto id = catalog.retired.rbegin(); id != catalog.retired.rend(); ++id) {
+    if (id->step == step) return was_retired(*id, root);
   }
   const auto* newest = catalog.newest();
   return not_found(root + ": no committed checkpoint has step " + std::to_string(step.value) +
@@ -68,7 +89,8 @@ Result<const Decision*> resolve_step(const Catalog& catalog, Step step, const st
 
 Result<const Decision*> resolve_id(const Catalog& catalog, const CheckpointId& id, const std::string& root) {
   if (const auto* decision = catalog.find(id)) {
-    if (decision->verdict == Verdict::commit) return decision;
+    if (catalog.live(*decision)) return decision;
+    if (decision->verdict == Verdict::commit) return was_retired(id, root);
     return not_found(root + ": " + id.name() + " was aborted: " + decision->reason);
   }
   for (const auto& record : catalog.unreadable) {

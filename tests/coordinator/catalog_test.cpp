@@ -92,6 +92,26 @@ TEST_CASE("selectors: newest, step on the current line first, id", "[catalog]") 
   CHECK(resolve(Catalog{}, newest, "R").error().code == Code::not_found);
 }
 
+TEST_CASE("a retired commit is meant by nothing, and lines are followed through it", "[catalog]") {
+  auto catalog = rolled_back();
+  catalog.retired = {id_of(1, 3, 3), id_of(1, 6, 6), id_of(1, 9, 9)};
+  CHECK((*resolve(catalog, newest, "R"))->id == id_of(2, 1, 6));
+  CHECK((*resolve(catalog, Step{6}, "R"))->id == id_of(2, 1, 6));
+  std::vector<std::uint64_t> steps;
+  for (const auto* decision : catalog.current_line()) steps.push_back(decision->id.step.value);
+  CHECK(steps == std::vector<std::uint64_t>{6, 5, 4, 2, 1});
+  CHECK_FALSE(catalog.abandoned(*catalog.find(id_of(1, 3, 3))));
+  CHECK(catalog.abandoned(*catalog.find(id_of(1, 9, 9))));
+  for (const Selector& selector : {Selector(Step{3}), Selector(id_of(1, 3, 3)), Selector(Step{9})}) {
+    const auto found = resolve(catalog, selector, "R");
+    REQUIRE_FALSE(found);
+    CHECK(found.error().code == Code::not_found);
+    CHECK(contains(found.error().message, "was retired"));
+  }
+  catalog.retired.push_back(id_of(2, 1, 6));
+  CHECK((*resolve(catalog, newest, "R"))->id == id_of(1, 10, 10));
+}
+
 TEST_CASE("an unreadable decision hides only what it may be", "[catalog]") {
   auto catalog = rolled_back();
   SECTION("an older one") {
