@@ -9,11 +9,13 @@
 
 #include "launch/command.h"
 #include "launch/drill.h"
+#include "launch/explain.h"
 #include "launch/export.h"
 #include "launch/ls.h"
 #include "launch/plan.h"
 #include "launch/run.h"
 #include "launch/verify.h"
+#include "launch/wait.h"
 
 namespace {
 
@@ -126,6 +128,25 @@ Command add_export(CLI::App& vckpt) {
   return command(app, arguments, [](const ExportArguments& a) { return export_checkpoint(a, std::cout); });
 }
 
+Command add_wait(CLI::App& vckpt) {
+  auto* app = vckpt.add_subcommand("wait", "blocks until a newer commit");
+  auto arguments = std::make_shared<WaitArguments>();
+  app->add_option("root", arguments->root, "ROOT")->required();
+  app->add_option("--after", arguments->after, "until the newest has a larger step; default: until there is another");
+  app->add_option("--timeout", arguments->timeout_s, "give up after so many seconds; default: never")
+      ->check(CLI::PositiveNumber);
+  app->add_flag("--json", arguments->json, "one JSON document on stdout");
+  return command(app, arguments, [](const WaitArguments& a) { return wait(a, std::cout); });
+}
+
+Command add_explain(CLI::App& vckpt) {
+  auto* app = vckpt.add_subcommand("explain", "what became of an attempt at a save, and why");
+  auto arguments = std::make_shared<ExplainArguments>();
+  app->add_option("attempt", arguments->attempt, "ROOT@STEP, ROOT@ID, or ROOT for the last one")->required();
+  app->add_flag("--json", arguments->json, "one JSON document on stdout");
+  return command(app, arguments, [](const ExplainArguments& a) { return explain(a, std::cout); });
+}
+
 int run_command(const Command& command) {
   try {
     const auto done = command.run();
@@ -155,7 +176,9 @@ int main(int argc, char** argv) {
                                          add_ls(vckpt),
                                          add_inspect(vckpt),
                                          add_verify(vckpt),
-                                         add_export(vckpt)};
+                                         add_export(vckpt),
+                                         add_wait(vckpt),
+                                         add_explain(vckpt)};
   try {
     vckpt.parse(static_cast<int>(end - argv), argv);
   } catch (const CLI::CallForHelp& help) {
