@@ -12,6 +12,7 @@ FaultyProcesses::FaultyProcesses(const Fault& fault) {
                   {"FAULT_AT", std::to_string(fault.at)},
                   {"FAULT_PLACE", fault.after ? "after" : "before"},
                   {"FAULT_ERRNO", std::to_string(fault.error)},
+                  {"FAULT_CUT", fault.cut},
                   {"FAULT_MARK", folder_.file("struck")}};
   // The sanitizer's library wants to be the first, which here it is not.
   const auto* options = std::getenv("ASAN_OPTIONS");
@@ -21,7 +22,9 @@ FaultyProcesses::FaultyProcesses(const Fault& fault) {
 std::string FaultyProcesses::struck() const { return launch::read_file(folder_.file("struck")); }
 
 std::string describe(const Fault& fault) {
-  const auto what = fault.error == 0 ? "killed" : "fails with errno " + std::to_string(fault.error);
+  const auto what = !fault.cut.empty() ? "loses its disk"
+                    : fault.error == 0 ? "killed"
+                                       : "fails with errno " + std::to_string(fault.error);
   return fault.who + " " + what + (fault.after ? " after " : " before ") + "call " + std::to_string(fault.at) + " of " +
          (fault.calls.empty() ? "any" : fault.calls) + " on a path with '" + fault.path + "'";
 }

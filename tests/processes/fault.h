@@ -8,13 +8,16 @@
 
 namespace vckpt::testing {
 
+constexpr int left_out = -1;  // instead of an errno: the call is not made, and said to have worked
+
 struct Fault {
-  std::string who;     // `coordinator`, the number of a rank, or `*`
-  std::string calls;   // names of libc, separated by commas; empty: every one that is intercepted
-  std::string path;    // a part of it
-  int at = 1;          // the first, the second... such call; 0: every one
-  bool after = false;  // the call is made, and then it strikes
-  int error = 0;       // an errno; 0: the process is killed with SIGKILL
+  std::string who;       // `coordinator`, the number of a rank, or `*`
+  std::string calls;     // names of libc, separated by commas; empty: every one that is intercepted
+  std::string path;      // a part of it
+  int at = 1;            // the first, the second... such call; 0: every one
+  bool after = false;    // the call is made, and then it strikes
+  int error = 0;         // an errno; 0: the process is killed with SIGKILL
+  std::string cut = {};  // a mount point: its disk loses its power, and nothing else happens
 };
 
 // Makes processes suffer one fault, and knows whether it struck.

@@ -1,14 +1,16 @@
-// Preloaded into real processes (LD_PRELOAD): a chosen storage call of a chosen process fails or kills it. See
-// tests/processes/fault.h for what the environment says. It uses no C++ runtime and no memory of its own, for it also
-// runs inside programs that another library has not started yet.
+// Preloaded into real processes (LD_PRELOAD): a chosen storage call of a chosen process fails, kills it, is only said
+// to have been made, or loses the disk its power. See tests/processes/fault.h for what the environment says. It uses no
+// C++ runtime and no memory of its own, for it also runs inside programs that another library has not started yet.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/types.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,7 +63,16 @@ std::atomic<long> calls{0};
 
 enum class Place { before, after };
 
-// Counts a call that matches, and when it is the one: says so, and kills the process or gives the errno to fail with.
+// Nothing that is not on the disk by now will be: flag 2 of XFS_IOC_GOINGDOWN, which ext4 knows too.
+void cut_power(const char* mount_point) {
+  __u32 without_flushing = 2;
+  const int folder = open(mount_point, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0 || ioctl(folder, _IOR('X', 125, __u32), &without_flushing) != 0) abort();
+  close(folder);
+}
+
+// Counts a call that matches, and when it is the one: says so, and strikes. The errno to fail with, -1 when the call is
+// to be left out, 0 when it is to be made.
 int strike(const char* call, const Path& path, Place place) {
   static const bool chosen = chosen_process();
   if (!chosen) return 0;
@@ -76,6 +87,10 @@ int strike(const char* call, const Path& path, Place place) {
   const auto mark = open(setting("FAULT_MARK"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   dprintf(mark, "%s %s\n", call, path.text);
   close(mark);
+  if (setting("FAULT_CUT")[0] != 0) {
+    cut_power(setting("FAULT_CUT"));
+    return 0;
+  }
   const int error = atoi(setting("FAULT_ERRNO"));
   if (error == 0) kill(getpid(), SIGKILL);
   return error;
@@ -90,6 +105,7 @@ Function* real(const char* name) {
 template <typename Result, typename Call>
 Result struck(const char* name, const Path& path, Call call) {
   if (const int error = strike(name, path, Place::before)) {
+    if (error < 0) return 0;
     errno = error;
     return -1;
   }
